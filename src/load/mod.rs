@@ -1,0 +1,3 @@
+//! Owns the generator: a [`plan::LoadPlan`] in, one [`crate::results::Measurement`] out.
+
+pub mod plan;

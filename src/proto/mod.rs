@@ -1,0 +1,6 @@
+//! Owns the protocols, sans-I/O: bytes and a time in; bytes, events and deadlines out. No socket,
+//! file, thread or clock is touched below this module.
+
+pub mod h1;
+
+pub use h1::Violation as H1Violation;
