@@ -7,6 +7,7 @@ pub mod load;
 pub mod narrow;
 pub mod report;
 pub mod run;
+pub mod supervise;
 
 use clap::{Parser, Subcommand};
 
@@ -35,6 +36,8 @@ enum Command {
     Report(report::Args),
     Check(check::Args),
     Doctor(doctor::Args),
+    #[command(hide = true)]
+    Supervise(supervise::Args),
 }
 
 /// Runs `bench` with the process's arguments and returns how it ended.
@@ -53,5 +56,6 @@ pub fn main() -> Exit {
         Command::Report(args) => report::run(args),
         Command::Check(args) => check::run(args),
         Command::Doctor(args) => doctor::run(args),
+        Command::Supervise(args) => supervise::run(args),
     }
 }
