@@ -8,7 +8,7 @@ use nix::sys::utsname::uname;
 use super::doctor::doctor;
 use super::machine::usable_cpus;
 use super::read::text;
-use super::stat::{format_cpu_list, parse_cpu_list};
+use super::stat::{parse_cpu_list, parse_load, parse_meminfo};
 use crate::results::Environment;
 
 /// The environment table of a report. `scenario_dir` is where its commit is looked up.
@@ -42,18 +42,6 @@ fn or_unknown(text: Option<String>) -> String {
 fn kernel() -> String {
     let Ok(name) = uname() else { return or_unknown(None) };
     [name.sysname(), name.release(), name.machine()].map(|part| part.to_string_lossy()).join(" ")
-}
-
-/// The one-minute average of `/proc/loadavg`.
-pub fn parse_load(text: &str) -> Option<f64> {
-    let load: f64 = text.split_ascii_whitespace().next()?.parse().ok()?;
-    (load.is_finite() && load >= 0.0).then_some(load)
-}
-
-/// One line of `/proc/meminfo` in KiB.
-pub fn parse_meminfo(text: &str, key: &str) -> Option<u64> {
-    let (_, value) = text.lines().filter_map(|line| line.split_once(':')).find(|(name, _)| *name == key)?;
-    value.split_ascii_whitespace().next()?.parse().ok()
 }
 
 /// The model of the first CPU in `/proc/cpuinfo`. Arm names no model, only who designed the core and
@@ -114,15 +102,6 @@ fn git(folder: &Path, args: &[&str]) -> Option<String> {
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// Prints the CPUs of a side, e.g. in findings.
-pub fn cpus_in_words(cpus: &[u32]) -> String {
-    match cpus {
-        [] => "no CPU".into(),
-        [one] => format!("CPU {one}"),
-        many => format!("CPUs {}", format_cpu_list(many)),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -169,17 +148,6 @@ mod tests {
         let arm = "processor\t: 0\nCPU implementer\t: 0x41\nCPU architecture: 8\nCPU part\t: 0xd40\n";
         assert_eq!(parse_cpu_model(arm).as_deref(), Some("CPU implementer 0x41, part 0xd40"));
         assert_eq!(parse_cpu_model("processor\t: 0\nmodel name\t:\n"), None);
-    }
-
-    #[test]
-    fn load_and_memory_read_as_the_kernel_prints_them() {
-        assert_eq!(parse_load("0.42 0.36 0.30 1/123 4567\n"), Some(0.42));
-        for text in ["", "nan 1 2", "-1 0 0", "x"] {
-            assert_eq!(parse_load(text), None, "{text:?}");
-        }
-        let info = "MemTotal:       16371232 kB\nMemAvailable:    9000000 kB\n";
-        assert_eq!(parse_meminfo(info, "MemTotal"), Some(16_371_232));
-        assert_eq!(parse_meminfo(info, "Mem"), None);
     }
 
     /// Runs git with an identity of its own, whatever is configured on this machine.

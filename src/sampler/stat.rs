@@ -189,6 +189,18 @@ pub fn parse_netstat(text: &str, prefix: &str, name: &str) -> Option<u64> {
     names.zip(values).find(|(candidate, _)| *candidate == name)?.1.parse().ok()
 }
 
+/// The one-minute average of `/proc/loadavg`.
+pub fn parse_load(text: &str) -> Option<f64> {
+    let load: f64 = text.split_ascii_whitespace().next()?.parse().ok()?;
+    (load.is_finite() && load >= 0.0).then_some(load)
+}
+
+/// One line of `/proc/meminfo` in KiB.
+pub fn parse_meminfo(text: &str, key: &str) -> Option<u64> {
+    let (_, value) = text.lines().filter_map(|line| line.split_once(':')).find(|(name, _)| *name == key)?;
+    value.split_ascii_whitespace().next()?.parse().ok()
+}
+
 /// Reads a list of process or thread ids separated by blanks, as in `/proc/<pid>/task/<tid>/children`.
 pub fn parse_ids(text: &str) -> impl Iterator<Item = u32> {
     text.split_ascii_whitespace().filter_map(|id| id.parse().ok())
@@ -303,6 +315,17 @@ mod tests {
     }
 
     #[test]
+    fn load_and_memory_read_as_the_kernel_prints_them() {
+        assert_eq!(parse_load("0.42 0.36 0.30 1/123 4567\n"), Some(0.42));
+        for text in ["", "nan 1 2", "-1 0 0", "x"] {
+            assert_eq!(parse_load(text), None, "{text:?}");
+        }
+        let info = "MemTotal:       16371232 kB\nMemAvailable:    9000000 kB\n";
+        assert_eq!(parse_meminfo(info, "MemTotal"), Some(16_371_232));
+        assert_eq!(parse_meminfo(info, "Mem"), None);
+    }
+
+    #[test]
     fn schedstat_is_its_first_number() {
         assert_eq!(parse_schedstat("123456789 42 7\n"), Some(123_456_789));
         assert_eq!(parse_schedstat("\n"), None);
@@ -339,6 +362,8 @@ mod tests {
             parse_cpu_times(&text);
             parse_netstat(&text, "", "0");
             parse_cpu_list(&text);
+            parse_load(&text);
+            parse_meminfo(&text, "");
             prop_assert!(parse_ids(&text).count() <= text.len());
         }
     }

@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 
 use super::{bad, ok, unknown, unreadable, warn};
 use crate::results::Finding;
-use crate::sampler::environment::{cpus_in_words, parse_load};
 use crate::sampler::read::Text;
-use crate::sampler::stat::{CpuTimes, parse_cpu_list, parse_cpu_times};
+use crate::sampler::stat::{CpuTimes, format_cpu_list, parse_cpu_list, parse_cpu_times, parse_load};
 
 /// The CPUs of either side; empty: not pinned.
 #[derive(Clone, Copy, Debug)]
@@ -217,6 +216,15 @@ pub fn clock_source(current: Text) -> Finding {
             format!("{source}: every reading of the clock is a system call"),
             "look why the kernel gave up its fast clock (`dmesg | grep -i clocksource`)",
         ),
+    }
+}
+
+/// CPUs as they stand in a sentence.
+fn cpus_in_words(cpus: &[u32]) -> String {
+    match cpus {
+        [] => "no CPU".into(),
+        [one] => format!("CPU {one}"),
+        many => format!("CPUs {}", format_cpu_list(many)),
     }
 }
 

@@ -3,9 +3,9 @@
 
 use super::{bad, number, ok, unknown, unreadable, warn};
 use crate::results::Finding;
-use crate::sampler::environment::parse_meminfo;
 use crate::sampler::machine::{parse_port_list, parse_port_range};
 use crate::sampler::read::Text;
+use crate::sampler::stat::parse_meminfo;
 
 /// The release, as `uname -r` prints it, against what the generator needs.
 pub fn release(release: Text) -> Finding {
