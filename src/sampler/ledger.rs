@@ -243,16 +243,16 @@ mod tests {
     }
 
     fn steps(ignoring: bool) -> impl Strategy<Value = Vec<Step>> {
-        let any = 0usize..64;
-        let fork = (any.clone(), any::<bool>(), any::<bool>()).prop_map(move |(parent, adopts, ignores)| {
+        let number = || 0usize..64;
+        let fork = (number(), any::<bool>(), any::<bool>()).prop_map(move |(parent, adopts, ignores)| {
             Step::Fork { parent, adopts, ignores_sigchld: ignoring && ignores }
         });
-        let burn = (any.clone(), 0u64..50, 0u64..50).prop_map(|(process, user, system)| Step::Burn {
+        let burn = (number(), 0u64..50, 0u64..50).prop_map(|(process, user, system)| Step::Burn {
             process,
             user,
             system,
         });
-        let exit = any.prop_map(|process| Step::Exit { process });
+        let exit = number().prop_map(|process| Step::Exit { process });
         proptest::collection::vec(prop_oneof![3 => fork, 4 => burn, 3 => exit, 2 => Just(Step::Read)], 0..80)
     }
 
