@@ -26,7 +26,7 @@ pub struct ProcessId {
 
 /// The CPU time of one process below the root, at one reading.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct ProcessCpu {
+pub(super) struct ProcessCpu {
     /// Which process.
     pub id: ProcessId,
     /// Process id of its parent.
@@ -39,7 +39,7 @@ pub struct ProcessCpu {
 
 /// One reading of a whole tree.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct Reading {
+pub(super) struct Reading {
     /// Time of the children that the root has waited for. The root's own time is not the tree's.
     pub root_reaped: Ticks,
     /// Every process below the root, zombies included, each once.
@@ -48,7 +48,7 @@ pub struct Reading {
 
 /// Follows a tree from reading to reading.
 #[derive(Debug)]
-pub struct Ledger {
+pub(super) struct Ledger {
     root: u32,
     last: Reading,
     lost: Ticks,
@@ -56,13 +56,13 @@ pub struct Ledger {
 
 impl Ledger {
     /// Books on the processes below process `root`.
-    pub fn new(root: u32) -> Self {
+    pub(super) fn new(root: u32) -> Self {
         Self { root, last: Reading::default(), lost: Ticks::default() }
     }
 
     /// Enters a reading. Returns the time to add to those of `reading` for the total of the tree:
     /// what processes had used that are gone and were credited to nobody.
-    pub fn enter(&mut self, reading: Reading) -> Ticks {
+    pub(super) fn enter(&mut self, reading: Reading) -> Ticks {
         self.lost += self.uncredited(&reading);
         self.last = reading;
         self.lost

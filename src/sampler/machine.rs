@@ -28,30 +28,30 @@ pub fn machine() -> Machine {
 }
 
 /// CPUs this process may run on (sched_getaffinity(2)), ascending; those of its cpuset included.
-pub fn usable_cpus() -> Vec<u32> {
+pub(super) fn usable_cpus() -> Vec<u32> {
     let Ok(set) = sched_getaffinity(Pid::from_raw(0)) else { return Vec::new() };
     let cpus = (0..CpuSet::count()).filter(|&cpu| set.is_set(cpu).unwrap_or(false));
     cpus.filter_map(|cpu| u32::try_from(cpu).ok()).collect()
 }
 
 /// CPUs that share a core with `cpu`, itself included, in the kernel's notation.
-pub fn siblings_text(cpu: u32) -> Text {
+pub(super) fn siblings_text(cpu: u32) -> Text {
     text(&format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"))
 }
 
 /// First and last ephemeral port; see ip(7).
-pub fn ephemeral_text() -> Text {
+pub(super) fn ephemeral_text() -> Text {
     text("/proc/sys/net/ipv4/ip_local_port_range")
 }
 
 /// Ports the kernel never gives out by itself.
-pub fn reserved_text() -> Text {
+pub(super) fn reserved_text() -> Text {
     text("/proc/sys/net/ipv4/ip_local_reserved_ports")
 }
 
 /// Divides `cpus` into cores: each CPU is in exactly one group, the groups are in the order of their
 /// first CPUs. A CPU whose siblings are not known is a core of its own.
-pub fn group_by_core(cpus: &[u32], siblings: impl Fn(u32) -> Option<Vec<u32>>) -> Vec<Vec<u32>> {
+pub(super) fn group_by_core(cpus: &[u32], siblings: impl Fn(u32) -> Option<Vec<u32>>) -> Vec<Vec<u32>> {
     let mut left: BTreeSet<u32> = cpus.iter().copied().collect();
     let mut cores = Vec::new();
     while let Some(first) = left.pop_first() {
@@ -64,14 +64,14 @@ pub fn group_by_core(cpus: &[u32], siblings: impl Fn(u32) -> Option<Vec<u32>>) -
 }
 
 /// Reads `first last`, as in `ip_local_port_range`.
-pub fn parse_port_range(text: &str) -> Option<(u16, u16)> {
+pub(super) fn parse_port_range(text: &str) -> Option<(u16, u16)> {
     let mut ports = text.split_ascii_whitespace().map(str::parse);
     let (Some(Ok(first)), Some(Ok(last))) = (ports.next(), ports.next()) else { return None };
     (first <= last).then_some((first, last))
 }
 
 /// Reads `8080,9148-9150`, as in `ip_local_reserved_ports`. Entries that are no ports are left out.
-pub fn parse_port_list(text: &str) -> Vec<(u16, u16)> {
+pub(super) fn parse_port_list(text: &str) -> Vec<(u16, u16)> {
     let range = |entry: &str| {
         let (first, last) = entry.split_once('-').unwrap_or((entry, entry));
         Some((first.trim().parse().ok()?, last.trim().parse().ok()?))

@@ -9,17 +9,17 @@ use nix::time::{clock_getcpuclockid, clock_gettime};
 use nix::unistd::{Pid, SysconfVar, sysconf};
 
 /// A file's text, or why it could not be read, with its path: what a check is given.
-pub type Text = Result<String, String>;
+pub(super) type Text = Result<String, String>;
 
 /// Reads a small file of `/proc` or `/sys`.
-pub fn text(path: &str) -> Text {
+pub(super) fn text(path: &str) -> Text {
     let mut reader = Reader::default();
     reader.text(path).map(Cow::into_owned).map_err(|error| format!("cannot read {path}: {error}"))
 }
 
 /// Reads one file after another into one buffer, so that a snapshot does not allocate for each.
 #[derive(Debug, Default)]
-pub struct Reader {
+pub(super) struct Reader {
     buffer: Vec<u8>,
 }
 
@@ -29,7 +29,7 @@ impl Reader {
     ///
     /// # Errors
     /// As open(2) and read(2); a process that ended meanwhile is `ENOENT` or `ESRCH`.
-    pub fn text(&mut self, path: &str) -> io::Result<Cow<'_, str>> {
+    pub(super) fn text(&mut self, path: &str) -> io::Result<Cow<'_, str>> {
         self.buffer.clear();
         // With room for the whole file one read(2) fetches it, and the kernel formats it only once.
         self.buffer.reserve(TYPICAL_FILE);
@@ -40,7 +40,7 @@ impl Reader {
 
 /// The numeric entries of a folder of `/proc`: processes, or the threads of one. None when it cannot
 /// be listed, because the process has ended.
-pub fn numeric_entries(folder: &str) -> Vec<u32> {
+pub(super) fn numeric_entries(folder: &str) -> Vec<u32> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
 }
@@ -48,7 +48,7 @@ pub fn numeric_entries(folder: &str) -> Vec<u32> {
 /// Nanoseconds of CPU that process `pid` has used, all its threads and the ended ones included: its
 /// CPU-time clock (clock_getcpuclockid(3)), which counts what `schedstat` counts for one thread.
 /// `None` when it has been reaped, or a sandbox does not have such clocks.
-pub fn process_clock_ns(pid: u32) -> Option<u64> {
+pub(super) fn process_clock_ns(pid: u32) -> Option<u64> {
     let clock = clock_getcpuclockid(Pid::from_raw(i32::try_from(pid).ok()?)).ok()?;
     let time = clock_gettime(clock).ok()?;
     let seconds = u64::try_from(time.tv_sec()).ok()?;
@@ -57,7 +57,7 @@ pub fn process_clock_ns(pid: u32) -> Option<u64> {
 }
 
 /// Clock ticks to the second, the unit of `/proc/<pid>/stat` and `/proc/stat` (sysconf(3)).
-pub fn ticks_per_second() -> u64 {
+pub(super) fn ticks_per_second() -> u64 {
     let ticks = sysconf(SysconfVar::CLK_TCK).ok().flatten();
     ticks.and_then(|ticks| u64::try_from(ticks).ok()).filter(|&ticks| ticks > 0).unwrap_or(USER_HZ)
 }

@@ -8,7 +8,7 @@ use std::ops::{Add, AddAssign};
 /// CPU time in clock ticks (`sysconf(_SC_CLK_TCK)` to the second), user and system apart. All its
 /// arithmetic saturates, because the numbers are read from outside.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Ticks {
+pub(super) struct Ticks {
     /// In user mode.
     pub user: u64,
     /// In the kernel.
@@ -17,17 +17,17 @@ pub struct Ticks {
 
 impl Ticks {
     /// What is left of each part after `other` is taken off, never below zero.
-    pub fn minus(self, other: Self) -> Self {
+    pub(super) fn minus(self, other: Self) -> Self {
         Self { user: self.user.saturating_sub(other.user), system: self.system.saturating_sub(other.system) }
     }
 
     /// The smaller of each part.
-    pub fn min(self, other: Self) -> Self {
+    pub(super) fn min(self, other: Self) -> Self {
         Self { user: self.user.min(other.user), system: self.system.min(other.system) }
     }
 
     /// Both parts together.
-    pub fn total(self) -> u64 {
+    pub(super) fn total(self) -> u64 {
         self.user.saturating_add(self.system)
     }
 }
@@ -48,7 +48,7 @@ impl AddAssign for Ticks {
 
 /// The fields of `/proc/<pid>/stat` that the sampler uses; see proc_pid_stat(5).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct ProcessStat {
+pub(super) struct ProcessStat {
     /// Process id.
     pub pid: u32,
     /// One letter: `R`, `S`, `Z`, ...
@@ -67,7 +67,7 @@ pub struct ProcessStat {
 ///
 /// The name stands in parentheses and may itself hold spaces, line ends and parentheses, so that
 /// fields are counted from the last closing parenthesis on.
-pub fn parse_process_stat(text: &str) -> Option<ProcessStat> {
+pub(super) fn parse_process_stat(text: &str) -> Option<ProcessStat> {
     let (head, tail) = text.rsplit_once(')')?;
     let pid = head.split_once(" (")?.0.parse().ok()?;
     let fields: Vec<&str> = tail.split_ascii_whitespace().collect();
@@ -107,7 +107,7 @@ impl AddAssign for Memory {
 
 /// The lines of `/proc/<pid>/task/<tid>/status` that the sampler uses; see proc_pid_status(5).
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct TaskStatus {
+pub(super) struct TaskStatus {
     /// Memory of the process; absent in a task that has given its memory up (a zombie).
     pub memory: Option<Memory>,
     /// Context switches of this thread because it had to wait.
@@ -117,7 +117,7 @@ pub struct TaskStatus {
 }
 
 /// Reads `/proc/<pid>/task/<tid>/status`. Lines that are missing count as zero.
-pub fn parse_task_status(text: &str) -> TaskStatus {
+pub(super) fn parse_task_status(text: &str) -> TaskStatus {
     let mut status = TaskStatus::default();
     for (key, value) in text.lines().filter_map(|line| line.split_once(':')) {
         let value = || value.split_ascii_whitespace().next().and_then(|v| v.parse::<u64>().ok()).unwrap_or(0);
@@ -135,7 +135,7 @@ pub fn parse_task_status(text: &str) -> TaskStatus {
 
 /// Reads `/proc/<pid>/task/<tid>/schedstat`: nanoseconds the thread has spent on a CPU, the first of
 /// its three numbers (Linux, Documentation/scheduler/sched-stats).
-pub fn parse_schedstat(text: &str) -> Option<u64> {
+pub(super) fn parse_schedstat(text: &str) -> Option<u64> {
     text.split_ascii_whitespace().next()?.parse().ok()
 }
 
@@ -159,7 +159,7 @@ impl AddAssign for CpuTimes {
 }
 
 /// Reads the `cpu<N>` lines of `/proc/stat`, by CPU number.
-pub fn parse_cpu_times(text: &str) -> BTreeMap<u32, CpuTimes> {
+pub(super) fn parse_cpu_times(text: &str) -> BTreeMap<u32, CpuTimes> {
     text.lines().filter_map(parse_cpu_line).collect()
 }
 
@@ -182,7 +182,7 @@ fn parse_cpu_line(line: &str) -> Option<(u32, CpuTimes)> {
 
 /// Reads one counter of `/proc/net/netstat`, where a line of names is followed by a line of values
 /// with the same prefix, e.g. `TcpExt:` and `ListenOverflows`.
-pub fn parse_netstat(text: &str, prefix: &str, name: &str) -> Option<u64> {
+pub(super) fn parse_netstat(text: &str, prefix: &str, name: &str) -> Option<u64> {
     let mut lines = text.lines().filter(|line| line.starts_with(prefix));
     let names = lines.next()?.split_ascii_whitespace();
     let values = lines.next()?.split_ascii_whitespace();
@@ -190,19 +190,19 @@ pub fn parse_netstat(text: &str, prefix: &str, name: &str) -> Option<u64> {
 }
 
 /// The one-minute average of `/proc/loadavg`.
-pub fn parse_load(text: &str) -> Option<f64> {
+pub(super) fn parse_load(text: &str) -> Option<f64> {
     let load: f64 = text.split_ascii_whitespace().next()?.parse().ok()?;
     (load.is_finite() && load >= 0.0).then_some(load)
 }
 
 /// One line of `/proc/meminfo` in KiB.
-pub fn parse_meminfo(text: &str, key: &str) -> Option<u64> {
+pub(super) fn parse_meminfo(text: &str, key: &str) -> Option<u64> {
     let (_, value) = text.lines().filter_map(|line| line.split_once(':')).find(|(name, _)| *name == key)?;
     value.split_ascii_whitespace().next()?.parse().ok()
 }
 
 /// Reads a list of process or thread ids separated by blanks, as in `/proc/<pid>/task/<tid>/children`.
-pub fn parse_ids(text: &str) -> impl Iterator<Item = u32> {
+pub(super) fn parse_ids(text: &str) -> impl Iterator<Item = u32> {
     text.split_ascii_whitespace().filter_map(|id| id.parse().ok())
 }
 

@@ -9,7 +9,7 @@ use crate::sampler::read::text;
 ///
 /// # Errors
 /// Why it cannot be said: no cgroup with a CPU controller can be seen here.
-pub fn smallest_quota() -> Result<Option<f64>, String> {
+pub(super) fn smallest_quota() -> Result<Option<f64>, String> {
     let folders = cpu_folders(&text("/proc/self/cgroup")?, &text("/proc/self/mountinfo")?);
     if folders.is_empty() {
         return Err("no cgroup file system with CPU accounting is mounted here".into());

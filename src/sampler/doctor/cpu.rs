@@ -10,7 +10,7 @@ use crate::sampler::stat::{CpuTimes, format_cpu_list, parse_cpu_list, parse_cpu_
 
 /// The CPUs of either side; empty: not pinned.
 #[derive(Clone, Copy, Debug)]
-pub struct Sides<'a> {
+pub(super) struct Sides<'a> {
     /// Of the servers.
     pub server: &'a [u32],
     /// Of the generator.
@@ -19,7 +19,7 @@ pub struct Sides<'a> {
 
 impl Sides<'_> {
     /// The CPUs a run would use: those of both sides, or all usable ones as soon as one is not pinned.
-    pub fn measured(&self, usable: &[u32]) -> Vec<u32> {
+    pub(super) fn measured(&self, usable: &[u32]) -> Vec<u32> {
         if self.server.is_empty() || self.generator.is_empty() {
             return usable.to_vec();
         }
@@ -31,12 +31,12 @@ impl Sides<'_> {
 }
 
 /// One file's text for each of `cpus`.
-pub fn of_each(cpus: &[u32], read: impl Fn(u32) -> Text) -> BTreeMap<u32, Text> {
+pub(super) fn of_each(cpus: &[u32], read: impl Fn(u32) -> Text) -> BTreeMap<u32, Text> {
     cpus.iter().map(|&cpu| (cpu, read(cpu))).collect()
 }
 
 /// Whether both sides may have the CPUs they are pinned to, and each its own.
-pub fn pinning(sides: Sides<'_>, usable: &[u32]) -> Finding {
+pub(super) fn pinning(sides: Sides<'_>, usable: &[u32]) -> Finding {
     const CHECK: &str = "pinning";
     let among = |cpus: &[u32], others: &[u32], inside: bool| -> Vec<u32> {
         cpus.iter().copied().filter(|cpu| others.contains(cpu) == inside).collect()
@@ -75,7 +75,7 @@ pub fn pinning(sides: Sides<'_>, usable: &[u32]) -> Finding {
 }
 
 /// Whether a core's two threads are on both sides: then each slows the other down.
-pub fn smt_siblings(sides: Sides<'_>, siblings: &BTreeMap<u32, Text>) -> Finding {
+pub(super) fn smt_siblings(sides: Sides<'_>, siblings: &BTreeMap<u32, Text>) -> Finding {
     const CHECK: &str = "smt-siblings";
     let mut several = false;
     let mut split = Vec::new();
@@ -103,7 +103,7 @@ pub fn smt_siblings(sides: Sides<'_>, siblings: &BTreeMap<u32, Text>) -> Finding
 }
 
 /// `scaling_governor` of each CPU: all but `performance` change the clock with the load.
-pub fn governor(governors: &BTreeMap<u32, Text>) -> Finding {
+pub(super) fn governor(governors: &BTreeMap<u32, Text>) -> Finding {
     const CHECK: &str = "governor";
     let mut others: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
     for (&cpu, governor) in governors {
@@ -128,7 +128,7 @@ pub fn governor(governors: &BTreeMap<u32, Text>) -> Finding {
 
 /// Whether the clock may rise above its nominal rate, for as long as heat and neighbours allow: by
 /// `intel_pstate/no_turbo`, else by `cpufreq/boost`.
-pub fn turbo(no_turbo: Text, boost: Text) -> Finding {
+pub(super) fn turbo(no_turbo: Text, boost: Text) -> Finding {
     const CHECK: &str = "turbo";
     let (setting, on, off) = match (&no_turbo, &boost) {
         (Ok(_), _) => (no_turbo, "0", "echo 1 | sudo tee /sys/devices/system/cpu/intel_pstate/no_turbo"),
@@ -146,7 +146,7 @@ pub fn turbo(no_turbo: Text, boost: Text) -> Finding {
 
 /// A CPU quota of the cgroup: a process that has used it up stands still until the period ends,
 /// typically for tens of milliseconds.
-pub fn quota(quota: Result<Option<f64>, String>, cpus: usize) -> Finding {
+pub(super) fn quota(quota: Result<Option<f64>, String>, cpus: usize) -> Finding {
     const CHECK: &str = "cgroup-quota";
     let remedy = "lift it: `--cpus` of a container, `CPUQuota=` of a unit, limits of a pod";
     match quota {
@@ -161,7 +161,7 @@ pub fn quota(quota: Result<Option<f64>, String>, cpus: usize) -> Finding {
 
 /// The share of time wanted since boot that the hypervisor gave to somebody else. Idle time is left
 /// out of it, because it would hide the theft of a machine that has mostly slept.
-pub fn steal(stat: Text) -> Finding {
+pub(super) fn steal(stat: Text) -> Finding {
     const CHECK: &str = "steal";
     let stat = match stat {
         Ok(stat) => stat,
@@ -188,7 +188,7 @@ pub fn steal(stat: Text) -> Finding {
 }
 
 /// The one-minute load average against the number of CPUs.
-pub fn load(loadavg: Text, cpus: usize) -> Finding {
+pub(super) fn load(loadavg: Text, cpus: usize) -> Finding {
     const CHECK: &str = "load";
     let loadavg = match loadavg {
         Ok(loadavg) => loadavg,
@@ -205,7 +205,7 @@ pub fn load(loadavg: Text, cpus: usize) -> Finding {
 }
 
 /// The clock source: any that user space can read without a system call.
-pub fn clock_source(current: Text) -> Finding {
+pub(super) fn clock_source(current: Text) -> Finding {
     const CHECK: &str = "clock-source";
     match current.as_deref().map(str::trim) {
         Err(reason) => unknown(CHECK, reason.as_str()),

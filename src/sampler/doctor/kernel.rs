@@ -8,7 +8,7 @@ use crate::sampler::read::Text;
 use crate::sampler::stat::parse_meminfo;
 
 /// The release, as `uname -r` prints it, against what the generator needs.
-pub fn release(release: Text) -> Finding {
+pub(super) fn release(release: Text) -> Finding {
     const CHECK: &str = "kernel";
     let release = match release {
         Ok(release) => release,
@@ -34,7 +34,7 @@ pub fn release(release: Text) -> Finding {
 /// The switch `kernel.io_uring_disabled` (Linux, Documentation/admin-guide/sysctl/kernel): 0 for
 /// all, 1 for privileged processes and one group, 2 for nobody. A container's seccomp filter may
 /// refuse it as well; that is found out only by trying.
-pub fn io_uring(switch: Text, own_status: Text) -> Finding {
+pub(super) fn io_uring(switch: Text, own_status: Text) -> Finding {
     const CHECK: &str = "io-uring";
     let Ok(switch) = switch else {
         return ok(CHECK, "this kernel has no switch that turns it off");
@@ -63,7 +63,7 @@ fn has_sys_admin(status: &str) -> bool {
 }
 
 /// The hard limit of open files. The soft one does not matter: it is raised when it must be.
-pub fn fd_limit(hard: Result<u64, String>) -> Finding {
+pub(super) fn fd_limit(hard: Result<u64, String>) -> Finding {
     const CHECK: &str = "fd-limit";
     let remedy = "raise it: `ulimit -Hn 65536` as root, `nofile` in /etc/security/limits.conf, \
                   `LimitNOFILE=` of a unit, `--ulimit nofile=` of a container";
@@ -84,7 +84,7 @@ pub fn fd_limit(hard: Result<u64, String>) -> Finding {
 
 /// Ephemeral ports against the scenario's listen ports, and whether there are enough for cells that
 /// open a connection for each request.
-pub fn ephemeral_ports(range: Text, reserved: Text, listen: &[u16]) -> Finding {
+pub(super) fn ephemeral_ports(range: Text, reserved: Text, listen: &[u16]) -> Finding {
     const CHECK: &str = "ephemeral-ports";
     let range = match range {
         Ok(range) => range,
@@ -123,7 +123,7 @@ pub fn ephemeral_ports(range: Text, reserved: Text, listen: &[u16]) -> Finding {
 }
 
 /// `net.core.somaxconn`: how long the queue of connections not yet accepted may be (listen(2)).
-pub fn somaxconn(limit: Text) -> Finding {
+pub(super) fn somaxconn(limit: Text) -> Finding {
     const CHECK: &str = "somaxconn";
     let limit = match limit {
         Ok(limit) => limit,
@@ -144,7 +144,7 @@ pub fn somaxconn(limit: Text) -> Finding {
 
 /// `net.ipv4.tcp_tw_reuse` (tcp(7), Linux, Documentation/networking/ip-sysctl): whether a new
 /// connection may take the port of one that is in TIME-WAIT; 1 for all, 2 on loopback.
-pub fn tcp_tw_reuse(setting: Text) -> Finding {
+pub(super) fn tcp_tw_reuse(setting: Text) -> Finding {
     const CHECK: &str = "tcp-tw-reuse";
     let setting = match setting {
         Ok(setting) => setting,
@@ -163,7 +163,7 @@ pub fn tcp_tw_reuse(setting: Text) -> Finding {
 }
 
 /// Whether `::1` is there, which `localhost` may mean.
-pub fn ipv6_loopback(addresses: Text) -> Finding {
+pub(super) fn ipv6_loopback(addresses: Text) -> Finding {
     const CHECK: &str = "ipv6-loopback";
     let missing = "use 127.0.0.1, or turn IPv6 on: sudo sysctl net.ipv6.conf.lo.disable_ipv6=0";
     match addresses {
@@ -175,7 +175,7 @@ pub fn ipv6_loopback(addresses: Text) -> Finding {
 }
 
 /// `MemAvailable`: what can be had without swapping.
-pub fn memory(info: Text) -> Finding {
+pub(super) fn memory(info: Text) -> Finding {
     const CHECK: &str = "memory";
     let info = match info {
         Ok(info) => info,
