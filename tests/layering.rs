@@ -135,7 +135,7 @@ fn complaints(
     let only_tests: BTreeSet<Vec<String>> = scans
         .iter()
         .flat_map(|(module, (_, names))| {
-            names.test_modules.iter().map(move |name| [&module[..], &[name.clone()]].concat())
+            names.test_modules.iter().map(move |name| [&module[..], std::slice::from_ref(name)].concat())
         })
         .collect();
 

@@ -1,5 +1,6 @@
 //! Owns `bench completions`: a shell's completion script, generated from the argument definitions.
 
+use clap::Command;
 use clap_complete::Shell;
 
 use super::{Exit, print};
@@ -22,8 +23,16 @@ pub fn run(args: Args) -> Exit {
 
 fn script(shell: Shell) -> Vec<u8> {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut super::command(), "bench", &mut script);
+    clap_complete::generate(shell, &mut without_hidden(&super::command()), "bench", &mut script);
     script
+}
+
+/// `command` less the commands that the program starts itself with: the scripts would offer them.
+fn without_hidden(command: &Command) -> Command {
+    Command::new("bench")
+        .version(env!("CARGO_PKG_VERSION"))
+        .args(command.get_arguments())
+        .subcommands(command.get_subcommands().filter(|command| !command.is_hide_set()))
 }
 
 #[cfg(test)]
@@ -50,5 +59,15 @@ mod tests {
             }
             assert!(seen > 0, "no option was looked for");
         }
+    }
+
+    #[test]
+    fn hidden_commands_are_not_offered() {
+        let command = Command::new("bench")
+            .subcommand(Command::new("shown"))
+            .subcommand(Command::new("internal").hide(true));
+        let names: Vec<_> =
+            without_hidden(&command).get_subcommands().map(|command| command.get_name().to_owned()).collect();
+        assert_eq!(names, ["shown"]);
     }
 }

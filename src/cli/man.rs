@@ -54,12 +54,12 @@ struct Page {
 }
 
 fn pages() -> Vec<Page> {
-    let mut root = super::command();
+    // `bench help` has no page of its own, and must not be listed as if it had.
+    let mut root = super::command().disable_help_subcommand(true);
     // Building gives each command its full name, `bench-load`, and usage line, `bench load`.
     root.build();
     let source = format!("bench {}", env!("CARGO_PKG_VERSION"));
-    let commands =
-        root.get_subcommands().filter(|command| !command.is_hide_set() && command.get_name() != "help");
+    let commands = root.get_subcommands().filter(|command| !command.is_hide_set());
     std::iter::once(&root)
         .chain(commands)
         .map(|command| {

@@ -34,7 +34,7 @@ struct Args {
 #[derive(Subcommand, Debug)]
 enum Command {
     Run(run::Args),
-    Load(load::Args),
+    Load(Box<load::Args>),
     Report(report::Args),
     Check(check::Args),
     Doctor(doctor::Args),
@@ -59,7 +59,7 @@ pub fn main() -> Exit {
     };
     match args.command {
         Command::Run(args) => run::run(args),
-        Command::Load(args) => load::run(args),
+        Command::Load(args) => load::run(*args),
         Command::Report(args) => report::run(args),
         Command::Check(args) => check::run(args),
         Command::Doctor(args) => doctor::run(args),

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 /// What one file names.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Names {
+pub(crate) struct Names {
     /// Paths into this crate from its root, e.g. `["results", "Protocol"]`.
     pub internal: BTreeSet<Vec<String>>,
     /// Paths that start elsewhere, e.g. `["std", "net", "TcpStream"]`. Those
@@ -23,7 +23,7 @@ pub struct Names {
 }
 
 /// Reads `source`, the file of `module` (`["load", "plan"]`; the crate's root is empty).
-pub fn names<S: AsRef<str>>(module: &[S], source: &str) -> Names {
+pub(crate) fn names<S: AsRef<str>>(module: &[S], source: &str) -> Names {
     let all = tokens(&blank(source));
     let mut names = Names { uses_unsafe: all.contains(&"unsafe".to_owned()), ..Names::default() };
     let tokens = without_tests(&all, &mut names.test_modules);
