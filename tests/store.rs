@@ -224,7 +224,7 @@ proptest! {
     fn results_read_back_to_the_bit(rate in 1e-3f64..1e7, mean in 0.5f64..1e6, label in "\\PC{0,12}") {
         let mut results = plan();
         results.servers[0].label = label;
-        results.sections[0].cells[0] = build::measured(cell("a", Protocol::H1, 1, 1), rate, mean);
+        results.sections[0].cells[0] = measured(cell("a", Protocol::H1, 1, 1), rate, mean);
         let results = summarised(results);
         let text = to_json(&results).unwrap();
         let read = parse(&text).unwrap();
