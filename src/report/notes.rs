@@ -110,9 +110,8 @@ fn observations(cell: &CellRecord) -> Vec<String> {
         return Vec::new();
     }
     let rounds = || cell.rounds.iter().filter_map(|round| Some((round, round.measurement.as_ref()?)));
-    let sum = |count: fn(&Measurement) -> u64| {
-        rounds().fold(0u64, |total, (_, m)| total.saturating_add(count(m)))
-    };
+    let sum =
+        |count: fn(&Measurement) -> u64| rounds().fold(0u64, |total, (_, m)| total.saturating_add(count(m)));
     let mut notes = Vec::new();
     let failed = sum(|m| m.requests.failed);
     if failed > 0 && !cell.summary.verdicts.contains(&Verdict::Tainted) {
@@ -184,7 +183,11 @@ fn slow_seconds(round: &RoundRecord, measurement: &Measurement) -> Option<String
     let median = stats::median(&counts).filter(|_| counts.len() >= 3)?;
     let slow = counts.iter().filter(|count| **count < median / 2.0).count();
     (slow > 0).then(|| {
-        format!("round {}: {slow} of {} seconds had less than half the usual responses", round.round, counts.len())
+        format!(
+            "round {}: {slow} of {} seconds had less than half the usual responses",
+            round.round,
+            counts.len()
+        )
     })
 }
 

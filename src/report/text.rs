@@ -15,14 +15,22 @@ pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for (i, c) in chars.iter().enumerate() {
         let inside_word = || {
-            let word = |at: Option<usize>| at.and_then(|at| chars.get(at)).is_some_and(|c| c.is_alphanumeric());
+            let word =
+                |at: Option<usize>| at.and_then(|at| chars.get(at)).is_some_and(|c| c.is_alphanumeric());
             word(i.checked_sub(1)) && word(Some(i + 1))
+        };
+        // A tilde can only end strikethrough after something that is not a space; before a figure
+        // it says "about".
+        let about = || {
+            i.checked_sub(1).is_none_or(|at| chars[at].is_whitespace())
+                && chars.get(i + 1).is_some_and(|c| c.is_alphanumeric())
         };
         match c {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '&' => out.push_str("&amp;"),
             '_' if inside_word() => out.push('_'),
+            '~' if about() => out.push('~'),
             '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '~' | '$' => out.extend(['\\', *c]),
             c => out.push(*c),
         }
@@ -62,7 +70,8 @@ pub(super) fn cut(text: &str, limit: usize) -> String {
 
 /// Control characters, and those that reorder or hide the text around them, become spaces.
 fn printable(text: &str) -> String {
-    let hidden = |c: char| matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let hidden =
+        |c: char| matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     text.chars().map(|c| if c.is_control() || hidden(c) { ' ' } else { c }).collect()
 }
 
@@ -167,6 +176,7 @@ mod tests {
             ("<img src=x>", "&lt;img src=x&gt;"),
             ("`code` **bold** [link](x)", r"\`code\` \*\*bold\*\* \[link\](x)"),
             ("HTTP_RESULTS _emphasis_", r"HTTP_RESULTS \_emphasis\_"),
+            ("~72.6 in flight ~~gone~~", r"~72.6 in flight \~\~gone\~\~"),
             ("back\\slash &amp; \u{1b}[31mred", r"back\\slash &amp;amp; \[31mred"),
             ("right\u{202e}to left", "right to left"),
         ] {
@@ -181,7 +191,8 @@ mod tests {
     fn figures_have_the_precision_readers_expect() {
         assert_eq!(rate(109_983.4), "109\u{202f}983");
         assert_eq!(rate(0.5), "0.50");
-        for (micros, text) in [(22.4, "0.022"), (140.0, "0.14"), (26_310.0, "26.31"), (2_950_000.0, "2\u{202f}950")]
+        for (micros, text) in
+            [(22.4, "0.022"), (140.0, "0.14"), (26_310.0, "26.31"), (2_950_000.0, "2\u{202f}950")]
         {
             assert_eq!(millis(micros), text);
         }
