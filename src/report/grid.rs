@@ -61,6 +61,13 @@ pub(super) struct Blank<'a> {
     pub log_tail: &'a [String],
 }
 
+/// Servers whose rates in one column are within noise of each other.
+pub(super) struct Tie<'a> {
+    pub column: String,
+    /// Labels with server CPU per request in µs, the lowest first.
+    pub servers: Vec<(&'a str, Option<f64>)>,
+}
+
 /// The sheets of a section: for `closed-loop` one a protocol, for `setup` one with all of them.
 pub(super) fn sheets<'a>(results: &'a Results, section: &'a SectionRecord) -> Vec<Sheet<'a>> {
     let mut protocols: Vec<Protocol> = Vec::new();
@@ -161,7 +168,7 @@ impl<'a> Sheet<'a> {
 
     /// The columns in which several servers are best within noise, each with those servers ordered
     /// by CPU per request, the lowest first: what still tells them apart.
-    pub(super) fn ties(&self) -> Vec<(String, Vec<(&'a str, Option<f64>)>)> {
+    pub(super) fn ties(&self) -> Vec<Tie<'a>> {
         let mut ties = Vec::new();
         for column in &self.columns {
             let best = self.best(column, Figure::Rate);
@@ -177,7 +184,7 @@ impl<'a> Sheet<'a> {
                 .collect();
             if tied.len() > 1 {
                 tied.sort_by(|(_, a), (_, b)| a.unwrap_or(f64::MAX).total_cmp(&b.unwrap_or(f64::MAX)));
-                ties.push((column.title.clone(), tied));
+                ties.push(Tie { column: column.title.clone(), servers: tied });
             }
         }
         ties

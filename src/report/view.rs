@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use super::grid::{self, Blank, Grid, Sheet, Shown};
+use super::grid::{self, Blank, Grid, Sheet, Shown, Tie};
 use super::marks::{self, Mark};
 use super::text::{self, MISSING, Side, code, escape, table};
 use super::{notes, quoted};
@@ -26,7 +26,8 @@ pub(super) struct View {
     environment: String,
     settings: String,
     sections: Vec<SectionView>,
-    servers: String,
+    /// `None` when no server was planned.
+    servers: Option<String>,
     legend: Vec<String>,
     notes: Vec<String>,
     expect: String,
@@ -71,7 +72,7 @@ pub(super) fn view(results: &Results) -> View {
         environment: pairs("Item", environment(results)),
         settings: pairs("Setting", settings(results)),
         sections: results.sections.iter().map(|section| section_view(results, section)).collect(),
-        servers: servers(results),
+        servers: (!results.servers.is_empty()).then(|| servers(results)),
         legend: legend(results),
         notes: notes::notes(results),
         expect: escape(&results.settings.expect),
@@ -265,6 +266,9 @@ fn waiting(results: &Results) -> String {
         let rounds = results.sections.iter().flat_map(|s| &s.cells).flat_map(|c| &c.rounds);
         rounds.filter_map(|round| round.measurement.as_ref())
     };
+    if rounds().next().is_none() {
+        return told.into();
+    }
     let polled = rounds().filter(|m| m.generator.waited == WaitMode::Poll).count();
     format!("{told}; polled in {polled} of {} windows, slept in the others", rounds().count())
 }
@@ -361,7 +365,7 @@ fn ties(sheet: &Sheet<'_>) -> Option<String> {
     let columns: Vec<String> = sheet
         .ties()
         .into_iter()
-        .map(|(column, servers)| {
+        .map(|Tie { column, servers }| {
             let servers: Vec<String> = servers
                 .into_iter()
                 .map(|(label, cpu)| {

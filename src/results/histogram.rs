@@ -135,7 +135,7 @@ fn inflate(compressed: &[u8]) -> Result<Histogram<u64>, HistogramError> {
         return Err(bad("inflates to more than any histogram of latencies"));
     }
     let stated = plain.get(4..8).and_then(|b| b.try_into().ok()).map(u32::from_be_bytes);
-    if !stated.is_some_and(|stated| u64::from(stated) <= plain.len() as u64) {
+    if stated.is_none_or(|stated| u64::from(stated) > plain.len() as u64) {
         return Err(bad("is cut short"));
     }
     Deserializer::new()
