@@ -68,11 +68,22 @@ pub(super) fn cut(text: &str, limit: usize) -> String {
     }
 }
 
-/// Control characters, and those that reorder or hide the text around them, become spaces.
+/// Control characters, and those that reorder or hide the text around them, become spaces; terminal
+/// colours and other escape sequences (ECMA-48 5.4) are left out whole.
 fn printable(text: &str) -> String {
     let hidden =
         |c: char| matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    text.chars().map(|c| if c.is_control() || hidden(c) { ' ' } else { c }).collect()
+    let mut out = String::with_capacity(text.len());
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        if c == '\u{1b}' && chars.next_if_eq(&'[').is_some() {
+            while chars.next_if(|c| matches!(c, ' '..='?')).is_some() {}
+            let _final_byte = chars.next_if(|c| matches!(c, '@'..='~'));
+        } else {
+            out.push(if c.is_control() || hidden(c) { ' ' } else { c });
+        }
+    }
+    out
 }
 
 fn longest_backtick_run(text: &str) -> usize {
@@ -177,7 +188,7 @@ mod tests {
             ("`code` **bold** [link](x)", r"\`code\` \*\*bold\*\* \[link\](x)"),
             ("HTTP_RESULTS _emphasis_", r"HTTP_RESULTS \_emphasis\_"),
             ("~72.6 in flight ~~gone~~", r"~72.6 in flight \~\~gone\~\~"),
-            ("back\\slash &amp; \u{1b}[31mred", r"back\\slash &amp;amp; \[31mred"),
+            ("back\\slash &amp; \u{1b}[1;31mred\u{1b}[", r"back\\slash &amp;amp; red"),
             ("right\u{202e}to left", "right to left"),
         ] {
             assert_eq!(escape(text), markdown);
