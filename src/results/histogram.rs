@@ -65,7 +65,8 @@ pub fn percentile(latency: &Latency, percentile: f64) -> Result<f64, HistogramEr
     ];
     match kept.iter().find(|(known, _)| *known == percentile) {
         Some((_, figure)) => Ok(*figure),
-        None => Ok(quantile_us(&decode(latency)?, percentile)),
+        // The extremes may be known better than the histogram has them, to the nanosecond.
+        None => Ok(quantile_us(&decode(latency)?, percentile).max(latency.min).min(latency.max)),
     }
 }
 
