@@ -91,16 +91,14 @@ fn a_cell_is_starved_by_its_mean_and_not_its_median() {
 }
 
 #[test]
-fn a_setup_cell_counts_the_time_to_connect() {
-    let mut setup = with_rounds(cell("a", Protocol::H1s, 20, 1), &[10_000.0], 200.0);
-    let m = setup.rounds[0].measurement.as_mut().unwrap();
-    m.keepalive = false;
-    m.connection.setup_us = build::latencies(100_000, 1_800.0);
-    let s = summarise(&setup, SectionKind::Setup, &settings());
-    assert!((s.in_flight.unwrap() - 20.0).abs() < 0.1, "{:?}", s.in_flight);
-    assert!(!s.verdicts.contains(&Verdict::Starved));
-    setup.rounds[0].measurement.as_mut().unwrap().connection.setup_us = build::latencies(100_000, 800.0);
-    assert!(summarise(&setup, SectionKind::Setup, &settings()).verdicts.contains(&Verdict::Starved));
+fn a_starved_setup_cell_counts_connections() {
+    for (mean_us, starved) in [(1_980.0, false), (1_000.0, true)] {
+        let mut setup = with_rounds(cell("a", Protocol::H1s, 20, 1), &[10_000.0], mean_us);
+        setup.rounds[0].measurement.as_mut().unwrap().keepalive = false;
+        let s = summarise(&setup, SectionKind::Setup, &settings());
+        assert_eq!(s.verdicts.contains(&Verdict::Starved), starved, "{mean_us}");
+        assert_eq!(s.reasons.first().is_some_and(|r| r == "~10.0 of 20 connections in use"), starved);
+    }
 }
 
 #[test]
