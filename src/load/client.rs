@@ -353,12 +353,7 @@ impl Exchange {
         match self.reader.next(&mut job.memo, &mut &[][..]) {
             Ok(Event::End) => {
                 self.complete(job, record, now);
-                let reusable = self.head.is_some_and(|head| head.keep_alive);
-                if reusable && !sending && self.handed >= job.request.len() {
-                    Step::Going
-                } else {
-                    Step::Finished
-                }
+                if self.reusable(job, sending) { Step::Going } else { Step::Finished }
             }
             Ok(_) => Step::Going,
             Err(violation) => Step::Failed(violation_fault(violation)),
