@@ -1,12 +1,424 @@
-//! Owns `bench load`: its arguments and what it prints.
+//! Owns `bench load`: the flags people know from other generators, made into a plan; and the same
+//! generator run by plan, as `bench run` does.
+
+use std::io::{Read, Write};
+use std::net::ToSocketAddrs;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use clap::ValueEnum;
 
 use super::Exit;
+use crate::load::plan::{Event, Expect, Limit, LoadPlan, Request, Target, Verify};
+use crate::load::{self, Control};
+use crate::report;
+use crate::results::{Measurement, Protocol, WaitMode};
+use crate::time::Span;
+use crate::units::parse_duration;
 
-/// Drive one URL with the load generator
+/// Drive one URL with the load generator.
 #[derive(clap::Args, Debug)]
-pub struct Args {}
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// URL to ask for, http:// or https://
+    #[arg(required_unless_present = "plan", value_name = "URL")]
+    url: Option<String>,
+    /// C: connections
+    #[arg(short = 'c', long, default_value_t = 50, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    connections: u32,
+    /// M: concurrent requests on each connection (1 for HTTP/1.1)
+    #[arg(short = 'm', long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    concurrency: u32,
+    /// Measure for so long, e.g. 10s, 1m30s
+    #[arg(short = 'z', long, value_name = "TIME", value_parser = parse_duration, conflicts_with = "requests")]
+    duration: Option<Span>,
+    /// Send so many requests
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    requests: Option<u64>,
+    /// Worker threads [default: the CPUs this process may use, at most one for each connection]
+    #[arg(short = 't', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    threads: Option<u32>,
+    /// Pin worker threads to these CPUs, in order, e.g. 2-3 or 1,3
+    #[arg(long, value_name = "LIST", value_parser = parse_cpus)]
+    cpus: Option<CpuList>,
+    /// Method [default: GET, or POST with --data]
+    #[arg(short = 'X', long, value_name = "METHOD")]
+    method: Option<String>,
+    /// Extra header field, repeatable: -H 'Name: value'
+    #[arg(short = 'H', long = "header", value_name = "FIELD", value_parser = parse_header)]
+    headers: Vec<(String, String)>,
+    /// Request body; @FILE reads a file, @- standard input
+    #[arg(short = 'd', long, value_name = "BODY")]
+    data: Option<String>,
+    /// Protocol [default: by the URL's scheme]
+    #[arg(long, value_enum, value_name = "NAME")]
+    protocol: Option<ProtocolName>,
+    /// Load for so long before measuring
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "0s")]
+    warmup: Span,
+    /// Wait at most so long for answers after measuring
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "1s")]
+    drain: Span,
+    /// A response that takes longer fails; 0s: never
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "0s")]
+    timeout: Span,
+    /// A connection that takes longer, TLS included, fails
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "5s")]
+    connect_timeout: Span,
+    /// A fresh connection for each request
+    #[arg(long)]
+    disable_keepalive: bool,
+    /// Connect to this HOST:PORT instead of the URL's
+    #[arg(long, value_name = "HOST:PORT", conflicts_with = "unix_socket")]
+    connect_to: Option<String>,
+    /// Connect to this Unix socket
+    #[arg(long, value_name = "PATH")]
+    unix_socket: Option<String>,
+    /// TLS server name [default: the URL's host]
+    #[arg(long, value_name = "NAME")]
+    sni: Option<String>,
+    /// Check the server's certificate, against the system's roots or those in a PEM file
+    #[arg(long, value_name = "ROOTS", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    verify: Option<String>,
+    /// An ok response has this status [default: any 2xx or 3xx]
+    #[arg(long, value_name = "CODE", value_parser = clap::value_parser!(u16).range(200..1000))]
+    expect_status: Option<u16>,
+    /// An ok response has this body; @FILE reads a file
+    #[arg(long, value_name = "BODY")]
+    expect_body: Option<String>,
+    /// How to wait for answers: poll the ring, sleep in the kernel, or as fits the load
+    #[arg(long, value_enum, default_value_t = WaitName::Auto, value_name = "HOW")]
+    wait: WaitName,
+    /// Wake up for so many answers at once when sleeping; 0: decided by load
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    batch: u32,
+    /// Print the measurement as JSON (docs/results-format.md)
+    #[arg(long)]
+    json: bool,
+    /// Run a plan (JSON, from a file or - for standard input); prints events as JSON lines
+    #[arg(long, value_name = "FILE", conflicts_with = "url")]
+    plan: Option<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum ProtocolName {
+    /// Cleartext HTTP/1.1
+    H1,
+    /// HTTP/1.1 over TLS
+    H1s,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum WaitName {
+    /// Poll when pinned to CPUs of its own and little is in flight, else sleep
+    Auto,
+    /// Never sleep while requests are in flight
+    Poll,
+    /// Always sleep in the kernel
+    Sleep,
+}
+
+/// A list of CPUs, as one value of the command line.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct CpuList(Vec<u32>);
 
 /// Runs the command.
-pub fn run(_args: Args) -> Exit {
+pub fn run(args: Args) -> Exit {
+    match &args.plan {
+        Some(source) => run_plan(source),
+        None => run_url(&args),
+    }
+}
+
+fn run_url(args: &Args) -> Exit {
+    let plan = match plan(args) {
+        Ok(plan) => plan,
+        Err(message) => return could_not(&message),
+    };
+    let control = Control::new();
+    if let Err(message) = stop_on_signals(&control) {
+        return could_not(&message);
+    }
+    match load::run(&plan, &control, &mut |_| ()) {
+        Ok(measurement) => {
+            let text = if args.json {
+                serde_json::to_string_pretty(&measurement).unwrap_or_default()
+            } else {
+                report::measurement(&measurement)
+            };
+            // A reader that went away is no reason to fail the run.
+            let _ = writeln!(std::io::stdout(), "{text}");
+            verdict(&measurement)
+        }
+        Err(error) => could_not(&error.to_string()),
+    }
+}
+
+fn run_plan(source: &str) -> Exit {
+    // The child dies with the orchestrator that would read it.
+    let parent = nix::unistd::getppid();
+    let _ = nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGTERM);
+    if nix::unistd::getppid() != parent {
+        return Exit::CouldNot;
+    }
+    let result = read(source)
+        .and_then(|text| {
+            serde_json::from_slice::<LoadPlan>(&text).map_err(|error| format!("the plan: {error}"))
+        })
+        .and_then(|plan| {
+            let control = Control::new();
+            stop_on_signals(&control)?;
+            load::run(&plan, &control, &mut say).map_err(|error| error.to_string())
+        });
+    match result {
+        Ok(measurement) => {
+            let exit = if measurement.requests.ok > 0 { Exit::Measured } else { Exit::Unmet };
+            say(Event::Measurement(Box::new(measurement)));
+            exit
+        }
+        Err(message) => {
+            say(Event::Error { message });
+            Exit::CouldNot
+        }
+    }
+}
+
+fn say(event: Event) {
+    let line = serde_json::to_string(&event).unwrap_or_default();
+    let mut out = std::io::stdout().lock();
+    // When nobody reads any more, the parent is gone and a signal is on its way.
+    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+}
+
+fn verdict(measurement: &Measurement) -> Exit {
+    if measurement.requests.ok > 0 {
+        return Exit::Measured;
+    }
+    let reason = measurement.errors.first().map_or_else(
+        || "no request was answered in time".to_owned(),
+        |error| {
+            let example = error.example.as_deref().unwrap_or("");
+            format!("{} x {:?}: {} ({example})", error.count, error.phase, error.kind)
+        },
+    );
+    eprintln!("bench: nothing was ok: {reason}");
+    Exit::Unmet
+}
+
+fn could_not(message: &str) -> Exit {
+    eprintln!("bench: {message}");
     Exit::CouldNot
+}
+
+/// The first Ctrl-C or SIGTERM ends the run, a second one the process.
+fn stop_on_signals(control: &Control) -> Result<(), String> {
+    use signal_hook::consts::{SIGINT, SIGTERM};
+
+    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM])
+        .map_err(|error| format!("cannot handle signals: {error}"))?;
+    let control = control.clone();
+    std::thread::spawn(move || {
+        for (count, signal) in signals.forever().enumerate() {
+            if count > 0 {
+                std::process::exit(128 + signal);
+            }
+            control.stop();
+        }
+    });
+    Ok(())
+}
+
+fn plan(args: &Args) -> Result<LoadPlan, String> {
+    let url = args.url.as_deref().unwrap_or_default();
+    let parsed = parse_url(url)?;
+    let protocol = match (args.protocol, parsed.tls) {
+        (Some(ProtocolName::H1), true) => {
+            return Err(format!("h1 is cleartext, and {url} asks for TLS; use h1s or http://"));
+        }
+        (Some(ProtocolName::H1s), false) => {
+            return Err(format!("h1s is TLS, and {url} is cleartext; use h1 or https://"));
+        }
+        (_, true) => Protocol::H1s,
+        (_, false) => Protocol::H1,
+    };
+    let limit = match (args.duration, args.requests) {
+        (Some(duration), None) if duration.is_zero() => {
+            return Err("a duration of 0s measures nothing".into());
+        }
+        (Some(duration), None) => Limit::DurationNs(duration.as_nanos()),
+        (None, Some(count)) => Limit::Requests(count),
+        _ => return Err("say how long to measure: a time (-z 10s) or a number of requests (-n 1000)".into()),
+    };
+    let body = args.data.as_deref().map(body_of).transpose()?.unwrap_or_default();
+    let method =
+        args.method.clone().unwrap_or_else(|| if args.data.is_some() { "POST" } else { "GET" }.into());
+    let addresses = match (&args.unix_socket, &args.connect_to) {
+        (Some(path), _) => vec![format!("unix:{path}")],
+        (None, Some(to)) => resolve(to)?,
+        (None, None) => resolve(&format!("{}:{}", parsed.host, parsed.port))?,
+    };
+    let cpus = args.cpus.clone().map(|list| list.0).unwrap_or_default();
+    let threads = args.threads.unwrap_or_else(|| {
+        let available = if cpus.is_empty() { available_cpus() } else { cpus.len() as u32 };
+        available.min(args.connections)
+    });
+    Ok(LoadPlan {
+        protocol,
+        target: Target {
+            url: url.into(),
+            authority: parsed.authority,
+            path: parsed.path,
+            sni: args.sni.clone().unwrap_or_else(|| parsed.host.trim_matches(['[', ']']).into()),
+            addresses,
+        },
+        request: Request { method, headers: args.headers.clone(), body: BASE64_STANDARD.encode(body) },
+        expect: Expect {
+            status: args.expect_status,
+            body: args
+                .expect_body
+                .as_deref()
+                .map(body_of)
+                .transpose()?
+                .map(|body| BASE64_STANDARD.encode(body)),
+            length: None,
+        },
+        connections: args.connections,
+        concurrency: args.concurrency,
+        threads,
+        cpus,
+        limit,
+        warmup_ns: args.warmup.as_nanos(),
+        drain_ns: args.drain.as_nanos(),
+        timeout_ns: args.timeout.as_nanos(),
+        connect_timeout_ns: args.connect_timeout.as_nanos(),
+        keepalive: !args.disable_keepalive,
+        wait: match args.wait {
+            WaitName::Auto => WaitMode::Auto,
+            WaitName::Poll => WaitMode::Poll,
+            WaitName::Sleep => WaitMode::Sleep,
+        },
+        batch: args.batch,
+        verify: args.verify.as_deref().map(|path| match path {
+            "" => Verify::System,
+            path => Verify::Roots(path.into()),
+        }),
+    })
+}
+
+struct ParsedUrl {
+    tls: bool,
+    host: String,
+    port: u16,
+    authority: String,
+    path: String,
+}
+
+fn parse_url(url: &str) -> Result<ParsedUrl, String> {
+    let uri: http::Uri = url.parse().map_err(|error| format!("`{url}` is not a URL: {error}"))?;
+    let tls = match uri.scheme_str() {
+        Some("http") => false,
+        Some("https") => true,
+        _ => return Err(format!("`{url}` must start with http:// or https://")),
+    };
+    let authority = uri.authority().ok_or_else(|| format!("`{url}` names no host"))?;
+    if authority.as_str().contains('@') {
+        return Err(format!("`{url}` holds credentials; send them with -H 'Authorization: ...'"));
+    }
+    let port = authority.port_u16().unwrap_or(if tls { 443 } else { 80 });
+    Ok(ParsedUrl {
+        tls,
+        host: authority.host().into(),
+        port,
+        authority: authority.as_str().into(),
+        path: uri.path_and_query().map_or_else(|| "/".into(), |path| path.as_str().into()),
+    })
+}
+
+/// Every address of a name, in the order of the resolver, without repetition.
+fn resolve(host_port: &str) -> Result<Vec<String>, String> {
+    let found =
+        host_port.to_socket_addrs().map_err(|error| format!("cannot resolve {host_port}: {error}"))?;
+    let mut addresses: Vec<String> = Vec::new();
+    for address in found.map(|address| address.to_string()) {
+        if !addresses.contains(&address) {
+            addresses.push(address);
+        }
+    }
+    if addresses.is_empty() { Err(format!("{host_port} has no address")) } else { Ok(addresses) }
+}
+
+fn available_cpus() -> u32 {
+    std::thread::available_parallelism().map_or(1, |n| n.get() as u32)
+}
+
+fn body_of(data: &str) -> Result<Vec<u8>, String> {
+    match data.strip_prefix('@') {
+        Some(source) => read(source),
+        None => Ok(data.as_bytes().to_vec()),
+    }
+}
+
+fn read(source: &str) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::new();
+    let result = match source {
+        "-" => std::io::stdin().read_to_end(&mut bytes).map(|_| ()),
+        path => std::fs::read(path).map(|read| bytes = read),
+    };
+    result.map(|()| bytes).map_err(|error| format!("cannot read {source}: {error}"))
+}
+
+fn parse_header(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once(':').ok_or("write it as 'Name: value'")?;
+    Ok((name.trim().into(), value.trim().into()))
+}
+
+fn parse_cpus(text: &str) -> Result<CpuList, String> {
+    let mut cpus = Vec::new();
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let number = |text: &str| {
+            text.trim().parse::<u32>().map_err(|_| format!("`{text}` is not a CPU number; write 0-3 or 1,3"))
+        };
+        let (first, last) = (number(first)?, number(last)?);
+        if first > last || last > 4095 {
+            return Err(format!("`{part}` is not a range of CPUs"));
+        }
+        cpus.extend(first..=last);
+    }
+    Ok(CpuList(cpus))
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  bench load -c 50 -z 10s http://127.0.0.1:8080/
+  bench load -n 100000 -t 1 --cpus 3 http://127.0.0.1:8080/
+  bench load -X POST -H 'Content-Type: application/json' -d @body.json -z 5s http://127.0.0.1:8080/api
+  bench load --disable-keepalive -c 20 -z 5s https://localhost:8443/   TLS handshakes per second
+  bench load --connect-to 127.0.0.1:8443 --sni example.org -z 5s https://example.org/
+  bench load --plan - < plan.json
+
+Exit codes: 0 measured; 1 nothing was ok; 2 could not measure.";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_taken_apart() {
+        let parsed = parse_url("https://[::1]:8443/a?b=c").unwrap_or_else(|e| panic!("{e}"));
+        assert!(parsed.tls);
+        assert_eq!((parsed.host.as_str(), parsed.port), ("[::1]", 8443));
+        assert_eq!((parsed.authority.as_str(), parsed.path.as_str()), ("[::1]:8443", "/a?b=c"));
+        for bad in ["localhost", "ftp://x/", "http:///x", "http://u:p@x/"] {
+            assert!(parse_url(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn cpu_lists_are_read() {
+        assert_eq!(parse_cpus("0-2,5"), Ok(CpuList(vec![0, 1, 2, 5])));
+        for bad in ["", "3-1", "a", "1-", "0-99999"] {
+            assert!(parse_cpus(bad).is_err(), "{bad}");
+        }
+    }
 }

@@ -1,3 +1,399 @@
-//! Owns the generator: a [`plan::LoadPlan`] in, one [`crate::results::Measurement`] out.
+//! Owns the generator: a [`plan::LoadPlan`] in, one [`Measurement`] out.
+//!
+//! [`run`] starts one worker thread for each of the plan's threads, lets them connect, tells them
+//! when the window opens and closes, and merges their records once they are done.
 
+pub mod client;
+pub mod gate;
+mod measure;
+pub mod pacing;
 pub mod plan;
+pub mod record;
+mod tls;
+pub mod uring;
+pub mod worker;
+
+use std::net::{Ipv4Addr, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::unistd::Pid;
+
+use self::client::{Expectation, Job};
+use self::gate::{Edges, Gate, Meeting};
+use self::plan::{Event, Limit, LoadPlan};
+use self::uring::{Address, Config, Ring, RingError};
+use self::worker::{Assignment, Outcome, Worker};
+use crate::clock;
+use crate::proto::h1::{EncodeError, encode_request};
+use crate::results::{Measurement, Protocol, WaitMode};
+use crate::time::Span;
+
+/// Why there is no measurement: the plan or the machine, never the server.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// A value of the plan.
+    #[error("{0}")]
+    Plan(String),
+    /// A request that cannot be put on the wire.
+    #[error("{0}")]
+    Request(#[from] EncodeError),
+    /// The ring.
+    #[error("{0}")]
+    Ring(#[from] RingError),
+    /// The TLS settings.
+    #[error("{0}")]
+    Tls(String),
+    /// Too few file descriptors.
+    #[error(
+        "{connections} connections need {needed} file descriptors, and the hard limit is {limit}; raise it with \
+         `ulimit -Hn {needed}` (or LimitNOFILE of the service), or use fewer connections"
+    )]
+    Descriptors {
+        /// Connections asked for.
+        connections: u32,
+        /// Descriptors needed.
+        needed: u64,
+        /// Hard limit.
+        limit: u64,
+    },
+    /// The kernel stopped taking operations, or a thread could not be started.
+    #[error("{0}")]
+    System(String),
+}
+
+/// Ends a run from another thread.
+#[derive(Clone, Debug, Default)]
+pub struct Control(Arc<Gate>);
+
+impl Control {
+    /// A control for one run.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Ends the run: its window closes now, and what was measured is reported.
+    pub fn stop(&self) {
+        self.0.stop();
+    }
+}
+
+/// Runs a plan; `on_event` is told what happens, [`Event::Measurement`] excepted.
+///
+/// # Errors
+/// [`LoadError`] when nothing could be measured; a server that fails is measured.
+pub fn run(
+    plan: &LoadPlan,
+    control: &Control,
+    on_event: &mut dyn FnMut(Event),
+) -> Result<Measurement, LoadError> {
+    validate(plan)?;
+    let prepared = Prepared::new(plan)?;
+    let threads = plan.threads.clamp(1, plan.connections);
+    let gate = &*control.0;
+    let outcomes = std::thread::scope(|scope| {
+        let mut handles = Vec::new();
+        for index in 0..threads {
+            let prepared = &prepared;
+            let spawned = std::thread::Builder::new()
+                .name(format!("worker-{index}"))
+                .spawn_scoped(scope, move || work(plan, prepared, index, threads, gate));
+            match spawned {
+                Ok(handle) => handles.push(handle),
+                Err(error) => {
+                    gate.abort();
+                    return Err(LoadError::System(format!("cannot start a worker thread: {error}")));
+                }
+            }
+        }
+        conduct(plan, &prepared, gate, threads as usize, on_event);
+        handles
+            .into_iter()
+            .map(|handle| {
+                handle.join().unwrap_or_else(|_| Err(LoadError::System("a worker panicked".into())))
+            })
+            .collect()
+    });
+    let outcomes: Vec<Outcome> = outcomes?;
+    if let (Limit::Requests(_), Some(closed)) =
+        (plan.limit, outcomes.iter().filter_map(|o| Some(o.window?.1)).max())
+    {
+        on_event(Event::WindowClosed { closed_at_ns: closed.as_nanos() });
+    }
+    measure::measurement(plan, &prepared, threads, gate.stopped(), outcomes)
+}
+
+/// Probes the kernel for what the generator needs: the features in use by name.
+///
+/// # Errors
+/// [`RingError`] names the cause and the remedy.
+pub fn probe_kernel() -> Result<uring::Features, RingError> {
+    let config = Config { slots: 1, connect_timeout: Span::from_secs(1), addresses: Vec::new() };
+    Ok(Ring::new(&config)?.features())
+}
+
+/// What is worked out once and shared by the workers, read-only.
+struct Prepared {
+    request: Vec<u8>,
+    expect: Expectation,
+    tls: Option<tls::Settings>,
+    address: Address,
+    sources: Vec<Ipv4Addr>,
+    poll: bool,
+}
+
+impl Prepared {
+    fn new(plan: &LoadPlan) -> Result<Self, LoadError> {
+        let decode = |what: &str, text: &str| {
+            BASE64_STANDARD
+                .decode(text)
+                .map_err(|error| LoadError::Plan(format!("{what} is not base64: {error}")))
+        };
+        let body = decode("request.body", &plan.request.body)?;
+        let request = encode_request(
+            &plan.request.method,
+            &plan.target.path,
+            &plan.target.authority,
+            &plan.request.headers,
+            &body,
+            plan.keepalive,
+        )?;
+        let expect = Expectation {
+            status: plan.expect.status,
+            body: plan.expect.body.as_deref().map(|text| decode("expect.body", text)).transpose()?,
+            length: plan.expect.length,
+        };
+        let tls = match plan.protocol {
+            Protocol::H1 => None,
+            Protocol::H1s => Some(tls::Settings::new(plan)?),
+        };
+        let address = choose_address(plan)?;
+        let sources = source_addresses(plan, &address);
+        Ok(Self { request, expect, tls, address, sources, poll: polls(plan) })
+    }
+}
+
+fn validate(plan: &LoadPlan) -> Result<(), LoadError> {
+    let bad = |text: String| Err(LoadError::Plan(text));
+    if plan.connections == 0 || plan.threads == 0 {
+        return bad("connections and threads are at least 1".into());
+    }
+    if plan.concurrency != 1 {
+        return bad(format!(
+            "HTTP/1.1 carries one request at a time on a connection, and {} were asked for; use more connections instead",
+            plan.concurrency
+        ));
+    }
+    match plan.limit {
+        Limit::DurationNs(0) | Limit::Requests(0) => {
+            return bad("a window of nothing measures nothing".into());
+        }
+        _ => (),
+    }
+    let (needed, limit) = (u64::from(plan.connections) + SPARE_DESCRIPTORS, uring::raise_fd_limit());
+    if needed > limit {
+        return Err(LoadError::Descriptors { connections: plan.connections, needed, limit });
+    }
+    Ok(())
+}
+
+/// The first address that takes a connection; of several only, since one needs no choice.
+fn choose_address(plan: &LoadPlan) -> Result<Address, LoadError> {
+    let addresses = plan
+        .target
+        .addresses
+        .iter()
+        .map(|text| text.parse())
+        .collect::<Result<Vec<Address>, _>>()
+        .map_err(LoadError::Plan)?;
+    let Some(first) = addresses.first() else {
+        return Err(LoadError::Plan("the target has no address".into()));
+    };
+    if addresses.len() == 1 {
+        return Ok(first.clone());
+    }
+    let timeout = Span::from_nanos(plan.connect_timeout_ns.max(1)).into();
+    let answers = |address: &&Address| match address {
+        Address::Tcp(address) => TcpStream::connect_timeout(address, timeout).is_ok(),
+        Address::Unix(path) => UnixStream::connect(path).is_ok(),
+    };
+    Ok(addresses.iter().find(answers).unwrap_or(first).clone())
+}
+
+/// Loopback has 2^24 addresses: connections spread over some of them do not run out of ports, nor
+/// does the kernel have to search long for a free one.
+fn source_addresses(plan: &LoadPlan, address: &Address) -> Vec<Ipv4Addr> {
+    let many = !plan.keepalive || plan.connections > 10_000;
+    match address {
+        Address::Tcp(std::net::SocketAddr::V4(v4)) if v4.ip().is_loopback() && many => {
+            (1..=LOOPBACK_SOURCES).map(|last| Ipv4Addr::new(127, 0, 0, last)).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Whether workers poll: `auto` does so when each has a CPU of its own and little is in flight.
+fn polls(plan: &LoadPlan) -> bool {
+    let own_cpus = if plan.cpus.is_empty() {
+        let allowed = affinity().len();
+        let online = nix::unistd::sysconf(nix::unistd::SysconfVar::_NPROCESSORS_ONLN).ok().flatten();
+        let online = usize::try_from(online.unwrap_or(1)).unwrap_or(1);
+        allowed >= plan.threads as usize && allowed < online
+    } else {
+        plan.cpus.len() >= plan.threads as usize
+    };
+    let in_flight = u64::from(plan.connections) * u64::from(plan.concurrency) / u64::from(plan.threads);
+    match plan.wait {
+        WaitMode::Poll => true,
+        WaitMode::Sleep => false,
+        WaitMode::Auto => own_cpus && in_flight <= POLL_IN_FLIGHT,
+    }
+}
+
+fn affinity() -> Vec<usize> {
+    match sched_getaffinity(Pid::from_raw(0)) {
+        Ok(set) => (0..CpuSet::count()).filter(|cpu| set.is_set(*cpu).unwrap_or(false)).collect(),
+        Err(_) => Vec::new(),
+    }
+}
+
+fn work(
+    plan: &LoadPlan,
+    prepared: &Prepared,
+    index: u32,
+    threads: u32,
+    gate: &Gate,
+) -> Result<Outcome, LoadError> {
+    let result = build_worker(plan, prepared, index, threads, gate)
+        .and_then(|worker| worker.run().map_err(|error| LoadError::System(format!("io_uring: {error}"))));
+    if result.is_err() {
+        gate.abort();
+    }
+    result
+}
+
+fn build_worker<'a>(
+    plan: &LoadPlan,
+    prepared: &Prepared,
+    index: u32,
+    threads: u32,
+    gate: &'a Gate,
+) -> Result<Worker<'a>, LoadError> {
+    if let Some(cpu) = plan.cpus.get(index as usize % plan.cpus.len().max(1)) {
+        let mut set = CpuSet::new();
+        set.set(*cpu as usize).and_then(|()| sched_setaffinity(Pid::from_raw(0), &set)).map_err(|error| {
+            LoadError::Plan(format!("cannot pin a worker to CPU {cpu}: {}", error.desc()))
+        })?;
+    }
+    let connections = share(u64::from(plan.connections), index, threads) as u32;
+    let ring = Ring::new(&Config {
+        slots: connections,
+        connect_timeout: Span::from_nanos(plan.connect_timeout_ns),
+        addresses: vec![prepared.address.clone()],
+    })?;
+    let job = Job {
+        request: prepared.request.clone(),
+        head_request: plan.request.method == "HEAD",
+        expect: prepared.expect.clone(),
+        tls: prepared.tls.as_ref().map(|tls| (Arc::clone(&tls.config), tls.name.clone())),
+        memo: Default::default(),
+    };
+    let assignment = Assignment {
+        connections,
+        budget: match plan.limit {
+            Limit::DurationNs(_) => None,
+            Limit::Requests(count) => Some(share(count, index, threads)),
+        },
+        drain: Span::from_nanos(plan.drain_ns),
+        timeout: Span::from_nanos(plan.timeout_ns),
+        connect_timeout: Span::from_nanos(plan.connect_timeout_ns),
+        keepalive: plan.keepalive,
+        poll: prepared.poll,
+        poll_limit: (plan.wait == WaitMode::Auto).then_some(POLL_LIMIT),
+        batch: plan.batch,
+        sources: prepared.sources.clone(),
+    };
+    Worker::new(ring, job, assignment, gate).map_err(|fault| LoadError::Tls(fault.text))
+}
+
+/// The part of `total` that falls to worker `index`; the parts add up to `total`.
+fn share(total: u64, index: u32, threads: u32) -> u64 {
+    let (index, threads) = (u64::from(index), u64::from(threads));
+    total / threads + u64::from(index < total % threads)
+}
+
+/// Tells the workers when to begin, open and close, and the listener what happens.
+fn conduct(
+    plan: &LoadPlan,
+    prepared: &Prepared,
+    gate: &Gate,
+    workers: usize,
+    on_event: &mut dyn FnMut(Event),
+) {
+    let arrived = gate.await_arrivals(Meeting::Connected, workers);
+    let nothing_up = plan.keepalive && arrived.up == 0;
+    if nothing_up || gate.stopped() {
+        gate.release(Meeting::Connected, None);
+        gate.release(Meeting::Quiet, None);
+        return;
+    }
+    on_event(Event::Connected {
+        up: arrived.up,
+        of: plan.connections,
+        address: prepared.address.to_string(),
+    });
+    let warmup = Span::from_nanos(plan.warmup_ns);
+    // The listener has this long to get ready for the opening edge; a warm-up is long enough.
+    let lead = if warmup > LEAD { Span::ZERO } else { LEAD };
+    let begins = clock::now() + lead;
+    let opens = begins + warmup;
+    let closes = match plan.limit {
+        Limit::DurationNs(length) => Some(opens + Span::from_nanos(length)),
+        Limit::Requests(_) => None,
+    };
+    let quiet_first = closes.is_none() && !warmup.is_zero();
+    let announce = |opens: crate::time::Instant, on_event: &mut dyn FnMut(Event)| {
+        on_event(Event::Window {
+            opens_at_ns: opens.as_nanos(),
+            closes_at_ns: closes.map(|at| at.as_nanos()),
+        });
+    };
+    if !quiet_first {
+        announce(opens, on_event);
+        gate.release(Meeting::Connected, Some(Edges { begins, opens, closes }));
+        return;
+    }
+    gate.release(Meeting::Connected, Some(Edges { begins, opens, closes }));
+    gate.await_arrivals(Meeting::Quiet, workers);
+    let opens = clock::now() + LEAD;
+    announce(opens, on_event);
+    gate.release(Meeting::Quiet, Some(Edges { begins: opens, opens, closes }));
+}
+
+/// Descriptors besides the sockets: the ring, an eventfd, standard streams, a socket on its way into
+/// the ring, for each of many workers.
+const SPARE_DESCRIPTORS: u64 = 128;
+const LOOPBACK_SOURCES: u8 = 32;
+/// Requests in flight on one worker up to which `auto` polls: with more, an answer is nearly always
+/// there already, and sleeping for several costs less than asking for each.
+const POLL_IN_FLIGHT: u64 = 8;
+/// `auto` stops polling for an answer that takes longer: a wake-up no longer shows in it.
+const POLL_LIMIT: Span = Span::from_millis(1);
+const LEAD: Span = Span::from_millis(10);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_add_up() {
+        for (total, threads) in [(1, 1), (10, 3), (3, 3), (1_000_001, 7)] {
+            let shares: Vec<u64> = (0..threads).map(|index| share(total, index, threads)).collect();
+            assert_eq!(shares.iter().sum::<u64>(), total);
+            assert!(shares.iter().max().unwrap_or(&0) - shares.iter().min().unwrap_or(&0) <= 1);
+        }
+    }
+}

@@ -103,6 +103,8 @@ pub enum Limit {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verify {
+    /// Against the system's roots.
+    System,
     /// Against the roots in this PEM file.
     Roots(String),
 }

@@ -2,5 +2,6 @@
 //! file, thread or clock is touched below this module.
 
 pub mod h1;
+pub mod tls;
 
 pub use h1::Violation as H1Violation;

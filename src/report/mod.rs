@@ -1,5 +1,9 @@
 //! Owns the rendering of results: results file in, Markdown and terminal tables out.
 
+mod load;
+
+pub use load::measurement;
+
 use crate::results::Results;
 
 /// A results file that cannot be rendered.

@@ -1,0 +1,323 @@
+//! Owns the conversion of what workers recorded into the [`Measurement`] that is kept: done once, at
+//! the end, where the identities of counting are checked.
+
+use std::collections::BTreeMap;
+
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
+
+use super::plan::{Limit, LoadPlan};
+use super::record::{Counts, Latencies, Record, Stage};
+use super::worker::{Outcome, Usage};
+use super::{LoadError, Prepared, tls, uring};
+use crate::results::{
+    Connections, Generator, GeneratorThread, Latency, Measurement, Phase, Requests, Transfer, WaitMode,
+    Warning, Window,
+};
+use crate::time::{Instant, Span};
+
+/// Merges the workers' outcomes.
+///
+/// # Errors
+/// When the counts contradict each other, which is a fault of this program and not to be published.
+pub(super) fn measurement(
+    plan: &LoadPlan,
+    prepared: &Prepared,
+    threads: u32,
+    interrupted: bool,
+    outcomes: Vec<Outcome>,
+) -> Result<Measurement, LoadError> {
+    let mut record = Record::new();
+    for outcome in &outcomes {
+        record.merge(&outcome.record);
+    }
+    let edges =
+        outcomes.iter().filter_map(|outcome| outcome.window).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
+    let counts = &record.stages[Stage::Window as usize];
+    let length = edges.map(|(opened, closed)| closed.since(opened)).filter(|length| !length.is_zero());
+    let per_second = length.map(|length| counts.requests.ok as f64 / length.as_secs_f64());
+    let latency = latency(record.latencies());
+    let in_flight = per_second.zip(latency.as_ref()).map(|(rate, latency)| rate * latency.mean / 1e6);
+    let lifetime = lifetime(&record);
+    check_identities(&record, lifetime)?;
+    let mut measurement = Measurement {
+        url: plan.target.url.clone(),
+        protocol: plan.protocol,
+        negotiated: record.negotiated.clone(),
+        addresses: vec![prepared.address.to_string()],
+        threads,
+        connections: plan.connections,
+        concurrency: plan.concurrency,
+        keepalive: plan.keepalive,
+        window: window(plan, &record, edges, length),
+        interrupted,
+        requests: counts.requests,
+        requests_per_second: per_second,
+        transfer: Transfer {
+            received_bytes: counts.received,
+            sent_bytes: counts.sent,
+            body_bytes: counts.body,
+        },
+        latency_us: latency,
+        first_byte_us: from_histogram(&record.first_bytes(), None),
+        in_flight,
+        statuses: statuses(counts),
+        interim_responses: counts.interim,
+        errors: errors(&record, edges.is_some()),
+        connection: connections(&outcomes, &record),
+        seconds: record.seconds(),
+        generator: generator(plan, prepared, &outcomes, &record, length),
+        lifetime,
+        warnings: Vec::new(),
+    };
+    measurement.warnings = warnings(plan, &measurement);
+    Ok(measurement)
+}
+
+fn window(
+    plan: &LoadPlan,
+    record: &Record,
+    edges: Option<(Instant, Instant)>,
+    length: Option<Span>,
+) -> Window {
+    let warmup = Span::from_nanos(plan.warmup_ns);
+    let warm = &record.stages[Stage::Warmup as usize].requests;
+    Window {
+        opened_at_ns: edges.map(|(opened, _)| opened.as_nanos()),
+        closed_at_ns: edges.map(|(_, closed)| closed.as_nanos()),
+        length_s: length.map(Span::as_secs_f64),
+        asked_s: match plan.limit {
+            Limit::DurationNs(length) => Some(Span::from_nanos(length).as_secs_f64()),
+            Limit::Requests(_) => None,
+        },
+        asked_requests: match plan.limit {
+            Limit::DurationNs(_) => None,
+            Limit::Requests(count) => Some(count),
+        },
+        warmup_s: warmup.as_secs_f64(),
+        warmup_requests_per_second: (!warmup.is_zero() && edges.is_some())
+            .then(|| warm.ok as f64 / warmup.as_secs_f64()),
+    }
+}
+
+/// Requests over all stages: what is carried from one into the next is one request.
+fn lifetime(record: &Record) -> Requests {
+    let stages = record.stages.iter().map(|counts| counts.requests);
+    let last =
+        record.stages.iter().rev().map(|counts| counts.requests).find(|r| r.started > 0).unwrap_or_default();
+    let (ok, failed) = stages.clone().fold((0, 0), |(ok, failed), r| (ok + r.ok, failed + r.failed));
+    Requests {
+        started: stages.map(|r| r.started - r.carried_in).sum(),
+        carried_in: 0,
+        ok,
+        failed,
+        unfinished: last.unfinished,
+        oldest_unfinished_us: last.oldest_unfinished_us,
+    }
+}
+
+/// started = ok + failed + unfinished in every stage and over all; answers = statuses.
+fn check_identities(record: &Record, lifetime: Requests) -> Result<(), LoadError> {
+    let adds_up = |r: &Requests| r.started == r.ok + r.failed + r.unfinished;
+    let stages_add_up = record.stages.iter().all(|counts| {
+        let answered: u64 = counts.statuses.iter().sum();
+        let unexpected: u64 = counts
+            .errors
+            .iter()
+            .filter(|((phase, _), _)| *phase == Phase::Unexpected)
+            .map(|(_, (count, ..))| count)
+            .sum();
+        adds_up(&counts.requests) && answered == counts.requests.ok + unexpected
+    });
+    if stages_add_up && adds_up(&lifetime) {
+        return Ok(());
+    }
+    Err(LoadError::System(format!(
+        "the counts of this run contradict each other ({lifetime:?}); this is a bug in bench, please report it"
+    )))
+}
+
+fn statuses(counts: &Counts) -> BTreeMap<String, u64> {
+    counts
+        .statuses
+        .iter()
+        .enumerate()
+        .filter(|(_, count)| **count > 0)
+        .map(|(status, count)| (status.to_string(), *count))
+        .collect()
+}
+
+/// The window's errors; a run that had none to measure shows those before it.
+fn errors(record: &Record, opened: bool) -> Vec<crate::results::ErrorCount> {
+    let stage = if opened { Stage::Window } else { Stage::Warmup };
+    record.stages[stage as usize].error_counts()
+}
+
+fn connections(outcomes: &[Outcome], record: &Record) -> Connections {
+    let sum = |of: fn(&Outcome) -> u64| outcomes.iter().map(of).sum();
+    Connections {
+        attempted: sum(|o| o.attempted),
+        opened: sum(|o| o.opened),
+        reopened: sum(|o| o.reopened),
+        failed: sum(|o| o.failed),
+        peak: sum(|o| o.peak),
+        stalled: sum(|o| o.stalled),
+        setup_us: latency(&record.setups),
+    }
+}
+
+fn generator(
+    plan: &LoadPlan,
+    prepared: &Prepared,
+    outcomes: &[Outcome],
+    record: &Record,
+    length: Option<Span>,
+) -> Generator {
+    let ok = record.stages[Stage::Window as usize].requests.ok;
+    let per_request = |span: fn(&Usage) -> f64| {
+        (ok > 0).then(|| outcomes.iter().map(|o| span(&o.usage)).sum::<f64>().max(0.0) / ok as f64)
+    };
+    Generator {
+        engine: "io_uring".into(),
+        features: outcomes.first().map(|o| o.features.by_name()).unwrap_or_default(),
+        wait: plan.wait,
+        waited: if prepared.poll { WaitMode::Poll } else { WaitMode::Sleep },
+        tls: prepared.tls.as_ref().map(|_| tls::LIBRARY.into()),
+        cpu_user_us_per_request: per_request(|usage| usage.work_user().as_micros_f64()),
+        cpu_system_us_per_request: per_request(|usage| usage.system.as_micros_f64()),
+        completions_per_wait: (record.waits > 0).then(|| record.completions as f64 / record.waits as f64),
+        threads: outcomes
+            .iter()
+            .enumerate()
+            .map(|(index, outcome)| thread(plan, index, &outcome.usage, length))
+            .collect(),
+        peak_rss_kib: uring::resident_kib(),
+    }
+}
+
+fn thread(plan: &LoadPlan, index: usize, usage: &Usage, length: Option<Span>) -> GeneratorThread {
+    let micros = |span: Span| span.as_nanos() / 1000;
+    GeneratorThread {
+        cpu: plan.cpus.get(index % plan.cpus.len().max(1)).copied(),
+        user_us: micros(usage.user),
+        system_us: micros(usage.system),
+        polling_us: micros(usage.polling),
+        // The two clocks differ by a tick; a thread is never more than busy.
+        busy: length.map(|length| {
+            ((usage.work_user() + usage.system).as_secs_f64() / length.as_secs_f64()).clamp(0.0, 1.0)
+        }),
+    }
+}
+
+fn latency(latencies: &Latencies) -> Option<Latency> {
+    let exact = latencies.mean_ns().zip(latencies.extremes_ns()).map(|(mean, (min, max))| (mean, min, max));
+    from_histogram(&latencies.to_histogram(), exact)
+}
+
+/// Figures of a histogram of nanoseconds; mean and extremes exact where they are known.
+fn from_histogram(histogram: &Histogram<u64>, exact: Option<(f64, u64, u64)>) -> Option<Latency> {
+    use base64::Engine;
+
+    if histogram.is_empty() {
+        return None;
+    }
+    let (mean, min, max) = exact.unwrap_or((histogram.mean(), histogram.min(), histogram.max()));
+    let us = |ns: f64| ns / 1e3;
+    let at = |q: f64| us(histogram.value_at_quantile(q).clamp(min, max.max(min)) as f64);
+    let mut bytes = Vec::new();
+    // Writing to memory cannot fail, and every count fits.
+    V2DeflateSerializer::new().serialize(histogram, &mut bytes).ok()?;
+    Some(Latency {
+        count: histogram.len(),
+        min: us(min as f64),
+        mean: us(mean),
+        stdev: us(histogram.stdev()),
+        p50: at(0.5),
+        p75: at(0.75),
+        p90: at(0.9),
+        p95: at(0.95),
+        p99: at(0.99),
+        p99_9: at(0.999),
+        p99_99: at(0.9999),
+        max: us(max as f64),
+        histogram: base64::prelude::BASE64_STANDARD.encode(bytes),
+    })
+}
+
+/// What a user should know before believing the figures, and what to do.
+fn warnings(plan: &LoadPlan, m: &Measurement) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let mut warn = |code: &str, text: String| warnings.push(Warning { code: code.into(), text });
+    let offered = f64::from(plan.connections) * f64::from(plan.concurrency);
+    let busiest = m.generator.threads.iter().filter_map(|t| t.busy).fold(0.0, f64::max);
+    if busiest >= 0.9 {
+        warn(
+            "generator-saturated",
+            format!(
+                "a generator thread was {:.0} % busy: the generator may be the limit; use more threads (-t) on CPUs of their own",
+                busiest * 100.0
+            ),
+        );
+    }
+    if let Some(in_flight) = m.in_flight
+        && in_flight < 0.9 * offered
+        && (offered - in_flight >= 2.0 || in_flight < 0.8 * offered)
+        && m.window.asked_s.is_some()
+    {
+        warn(
+            "starved",
+            format!(
+                "only {in_flight:.1} of {offered:.0} requests were in flight on average: latencies describe those, not {offered:.0}; \
+                 look for failures, reconnects or a generator at its limit"
+            ),
+        );
+    }
+    if m.requests.unfinished > 0
+        && m.requests.oldest_unfinished_us > m.latency_us.as_ref().map(|l| l.max as u64)
+    {
+        warn(
+            "max-is-lower-bound",
+            format!(
+                "{} requests were unanswered at the end, the oldest for {:.1} ms: the maximum is a lower bound",
+                m.requests.unfinished,
+                m.requests.oldest_unfinished_us.unwrap_or(0) as f64 / 1e3
+            ),
+        );
+    }
+    if m.connection.stalled > 0 {
+        warn("stalled", format!("{} connections had no answer in the last second", m.connection.stalled));
+    }
+    if m.errors.iter().any(|e| e.kind == "EADDRNOTAVAIL") {
+        warn(
+            "ephemeral-ports",
+            "ephemeral ports ran out: widen net.ipv4.ip_local_port_range, set net.ipv4.tcp_tw_reuse=1, or use keep-alive".into(),
+        );
+    }
+    if m.errors.iter().any(|e| e.kind == "EMFILE" || e.kind == "ENFILE") {
+        warn("fd-limit", "file descriptors ran out: raise `ulimit -n` or use fewer connections".into());
+    }
+    if let Some(latency) = &m.latency_us
+        && (38_000.0..46_000.0).contains(&latency.p50)
+        && busiest < 0.5
+    {
+        warn(
+            "delayed-ack",
+            format!(
+                "a median of {:.1} ms on idle CPUs suggests Nagle's algorithm against delayed acknowledgements: set TCP_NODELAY in the server",
+                latency.p50 / 1e3
+            ),
+        );
+    }
+    if let Some(setup) = &m.connection.setup_us
+        && setup.max >= 1e6
+    {
+        warn(
+            "slow-connect",
+            format!(
+                "a connection took {:.1} s to establish: a SYN was probably lost to a full accept queue; raise the server's backlog and net.core.somaxconn",
+                setup.max / 1e6
+            ),
+        );
+    }
+    warnings
+}

@@ -1,0 +1,169 @@
+//! Owns sockets before they enter the ring, their addresses, and the process's limits.
+
+use std::fmt;
+use std::io;
+use std::mem::MaybeUninit;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// An address to connect to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Address {
+    /// TCP over IPv4 or IPv6.
+    Tcp(SocketAddr),
+    /// A Unix stream socket.
+    Unix(String),
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => address.fmt(f),
+            Self::Unix(path) => write!(f, "unix:{path}"),
+        }
+    }
+}
+
+impl std::str::FromStr for Address {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Some(path) = text.strip_prefix("unix:") {
+            return if path.is_empty() || path.len() >= 108 || path.contains('\0') {
+                Err(format!("`{path}` cannot be a Unix socket: the path has 1 to 107 bytes and no NUL"))
+            } else {
+                Ok(Self::Unix(path.into()))
+            };
+        }
+        text.parse()
+            .map(Self::Tcp)
+            .map_err(|_| format!("`{text}` is not an address such as 127.0.0.1:80 or [::1]:80"))
+    }
+}
+
+/// An address in the form the kernel reads.
+pub(super) struct RawAddress {
+    storage: Box<libc::sockaddr_storage>,
+    len: libc::socklen_t,
+}
+
+impl RawAddress {
+    pub(super) fn new(address: &Address) -> Self {
+        // SAFETY: all zeroes is a valid sockaddr_storage.
+        let mut storage: Box<libc::sockaddr_storage> =
+            Box::new(unsafe { MaybeUninit::zeroed().assume_init() });
+        let start: *mut libc::sockaddr_storage = &mut *storage;
+        let len = match address {
+            Address::Tcp(SocketAddr::V4(v4)) => {
+                let raw = libc::sockaddr_in {
+                    sin_family: libc::AF_INET as libc::sa_family_t,
+                    sin_port: v4.port().to_be(),
+                    sin_addr: libc::in_addr { s_addr: u32::from(*v4.ip()).to_be() },
+                    sin_zero: [0; 8],
+                };
+                // SAFETY: sockaddr_storage is large enough and aligned for every sockaddr.
+                unsafe { start.cast::<libc::sockaddr_in>().write(raw) };
+                size_of::<libc::sockaddr_in>()
+            }
+            Address::Tcp(SocketAddr::V6(v6)) => {
+                let raw = libc::sockaddr_in6 {
+                    sin6_family: libc::AF_INET6 as libc::sa_family_t,
+                    sin6_port: v6.port().to_be(),
+                    sin6_flowinfo: v6.flowinfo(),
+                    sin6_addr: libc::in6_addr { s6_addr: v6.ip().octets() },
+                    sin6_scope_id: v6.scope_id(),
+                };
+                // SAFETY: as above.
+                unsafe { start.cast::<libc::sockaddr_in6>().write(raw) };
+                size_of::<libc::sockaddr_in6>()
+            }
+            Address::Unix(path) => {
+                // SAFETY: as above; zeroes are valid for every field.
+                let raw = unsafe { &mut *start.cast::<libc::sockaddr_un>() };
+                raw.sun_family = libc::AF_UNIX as libc::sa_family_t;
+                // One byte is left for the terminating NUL that the zeroed storage holds.
+                for (to, from) in raw.sun_path.iter_mut().take(107).zip(path.bytes()) {
+                    *to = from as libc::c_char;
+                }
+                size_of::<libc::sockaddr_un>()
+            }
+        };
+        Self { storage, len: len as libc::socklen_t }
+    }
+
+    pub(super) fn as_ptr(&self) -> *const libc::sockaddr {
+        (&raw const *self.storage).cast()
+    }
+
+    pub(super) fn len(&self) -> libc::socklen_t {
+        self.len
+    }
+
+    fn family(&self) -> libc::c_int {
+        libc::c_int::from(self.storage.ss_family)
+    }
+}
+
+/// A fresh stream socket for `to`, without Nagle's delay, bound to `source` where one is given.
+pub(super) fn stream_socket(to: &RawAddress, source: Option<Ipv4Addr>) -> io::Result<OwnedFd> {
+    // SAFETY: plain system call; the descriptor it returns is owned by nothing else.
+    let fd = unsafe {
+        let fd = libc::socket(to.family(), libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0);
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        OwnedFd::from_raw_fd(fd)
+    };
+    if to.family() != libc::AF_UNIX {
+        set_option(&fd, libc::IPPROTO_TCP, libc::TCP_NODELAY)?;
+    }
+    if let Some(source) = source {
+        // The port is chosen at connect time, when the whole 4-tuple is known (ip(7)).
+        set_option(&fd, libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT)?;
+        let raw = RawAddress::new(&Address::Tcp(SocketAddr::new(IpAddr::V4(source), 0)));
+        // SAFETY: `raw` is a valid address of `raw.len()` bytes.
+        if unsafe { libc::bind(fd.as_raw_fd(), raw.as_ptr(), raw.len()) } < 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(fd)
+}
+
+fn set_option(fd: &OwnedFd, level: libc::c_int, name: libc::c_int) -> io::Result<()> {
+    let on: libc::c_int = 1;
+    // SAFETY: the option value is a c_int of the stated size.
+    let result = unsafe {
+        libc::setsockopt(fd.as_raw_fd(), level, name, (&raw const on).cast(), size_of::<libc::c_int>() as u32)
+    };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Raises the soft limit of open files to the hard one and returns it (getrlimit(2)).
+pub fn raise_fd_limit() -> u64 {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is a valid rlimit for both calls.
+    unsafe {
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) < 0 {
+            return 1024;
+        }
+        if limit.rlim_cur < limit.rlim_max {
+            let raised = libc::rlimit { rlim_cur: limit.rlim_max, rlim_max: limit.rlim_max };
+            if libc::setrlimit(libc::RLIMIT_NOFILE, &raw const raised) == 0 {
+                return raised.rlim_cur;
+            }
+        }
+    }
+    limit.rlim_cur
+}
+
+/// Largest resident memory of this process so far in KiB (getrusage(2)).
+pub fn resident_kib() -> u64 {
+    // SAFETY: all zeroes is a valid rusage, and the call only writes to it.
+    unsafe {
+        let mut usage: libc::rusage = MaybeUninit::zeroed().assume_init();
+        if libc::getrusage(libc::RUSAGE_SELF, &raw mut usage) < 0 {
+            return 0;
+        }
+        u64::try_from(usage.ru_maxrss).unwrap_or(0)
+    }
+}

@@ -1,0 +1,782 @@
+//! Owns the event loop, once for all protocols: a thread, a ring, its connections and its record.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io;
+use std::net::Ipv4Addr;
+
+use nix::errno::Errno;
+use nix::sys::resource::{UsageWho, getrusage};
+
+use super::client::{Client, Job, Step, Transmit, fault};
+use super::gate::{Arrival, Edges, Gate, Meeting};
+use super::pacing::Pace;
+use super::record::{Fault, Record, Stage};
+use super::uring::{Completion, Features, ImageId, Op, Ring, Token};
+use crate::clock;
+use crate::results::Phase;
+use crate::time::{Instant, Span};
+
+/// What one worker is to do.
+#[derive(Debug)]
+pub struct Assignment {
+    /// Its connections.
+    pub connections: u32,
+    /// Requests of its window; `None`: as many as the window's length allows.
+    pub budget: Option<u64>,
+    /// Longest wait for answers after the window.
+    pub drain: Span,
+    /// Longest wait for one response; zero: none.
+    pub timeout: Span,
+    /// Longest wait for one connection, TLS included.
+    pub connect_timeout: Span,
+    /// False: a connection for each request.
+    pub keepalive: bool,
+    /// Poll the ring instead of sleeping while requests are in flight.
+    pub poll: bool,
+    /// With `poll`: sleep after so long without an answer; `None`: never.
+    pub poll_limit: Option<Span>,
+    /// Completions to hold out for when sleeping; 0: decided by load.
+    pub batch: u32,
+    /// Source addresses to spread connections over; empty: the kernel's choice.
+    pub sources: Vec<Ipv4Addr>,
+}
+
+/// CPU used by the worker's thread, and time it spent polling, so far.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Usage {
+    /// User time.
+    pub user: Span,
+    /// System time.
+    pub system: Span,
+    /// Time polled in vain.
+    pub polling: Span,
+}
+
+/// What a worker brings back.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Counts and latencies.
+    pub record: Record,
+    /// The window as this worker saw it; `None` when it never opened.
+    pub window: Option<(Instant, Instant)>,
+    /// Usage inside it.
+    pub usage: Usage,
+    /// Connection attempts.
+    pub attempted: u64,
+    /// Connections established.
+    pub opened: u64,
+    /// Of these: replacements.
+    pub reopened: u64,
+    /// Attempts that failed.
+    pub failed: u64,
+    /// Most connections established at one time.
+    pub peak: u64,
+    /// Connections with a request older than a second when the window closed.
+    pub stalled: u64,
+    /// Kernel features in use.
+    pub features: Features,
+}
+
+/// The state of one slot's connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Link {
+    /// None, and none wanted.
+    Down,
+    /// None until the back-off is over.
+    Waiting,
+    /// Connecting, TLS included.
+    Connecting,
+    /// Ready for requests.
+    Up,
+}
+
+#[derive(Debug)]
+struct Slot {
+    client: Client,
+    generation: u32,
+    link: Link,
+    receiving: bool,
+    was_up: bool,
+    tried: bool,
+    /// Failures since the last answered request.
+    failures: u32,
+    begun: Instant,
+}
+
+/// A worker: made on its thread, run to its end.
+pub struct Worker<'a> {
+    ring: Ring,
+    image: ImageId,
+    quiet: bool,
+    job: Job,
+    assignment: Assignment,
+    gate: &'a Gate,
+    slots: Vec<Slot>,
+    record: Record,
+    pace: Pace,
+    /// Slots whose request goes out with the next submission.
+    begun: Vec<u32>,
+    completions: Vec<Completion>,
+    retries: BinaryHeap<Reverse<(Instant, u32)>>,
+    next_scan: Instant,
+    connecting: u32,
+    up: u64,
+    connects: u64,
+    polling: Span,
+    now: Instant,
+    outcome: Counters,
+}
+
+#[derive(Debug, Default)]
+struct Counters {
+    attempted: u64,
+    opened: u64,
+    reopened: u64,
+    failed: u64,
+    peak: u64,
+}
+
+impl<'a> Worker<'a> {
+    /// A worker with nothing connected.
+    ///
+    /// # Errors
+    /// A fault when TLS cannot begin at all.
+    pub fn new(mut ring: Ring, job: Job, assignment: Assignment, gate: &'a Gate) -> Result<Self, Fault> {
+        let image = ring.add_image(&job.request);
+        let quiet = job.request.len() <= QUIET_SEND;
+        let slots = (0..assignment.connections)
+            .map(|_| {
+                Ok(Slot {
+                    client: Client::new(&job)?,
+                    generation: 0,
+                    link: Link::Down,
+                    receiving: false,
+                    was_up: false,
+                    tried: false,
+                    failures: 0,
+                    begun: Instant::default(),
+                })
+            })
+            .collect::<Result<Vec<_>, Fault>>()?;
+        gate.register(ring.waker());
+        Ok(Self {
+            ring,
+            image,
+            quiet,
+            job,
+            assignment,
+            gate,
+            slots,
+            record: Record::new(),
+            pace: Pace::default(),
+            begun: Vec::new(),
+            completions: Vec::new(),
+            retries: BinaryHeap::new(),
+            next_scan: Instant::default(),
+            connecting: 0,
+            up: 0,
+            connects: 0,
+            polling: Span::ZERO,
+            now: clock::now(),
+            outcome: Counters::default(),
+        })
+    }
+
+    /// Connects, loads, measures, drains.
+    ///
+    /// # Errors
+    /// When the kernel refuses to go on.
+    pub fn run(mut self) -> io::Result<Outcome> {
+        let connected = self.connect_all();
+        // Workers that failed arrive as well: the others wait for them.
+        let up = self.slots.iter().filter(|slot| slot.link == Link::Up).count() as u32;
+        let down = self.slots.len() as u32 - up;
+        let edges = self.gate.arrive(Meeting::Connected, Arrival { up, down });
+        connected?;
+        let Some(edges) = edges else {
+            self.record.finish(None);
+            return Ok(self.finish(None, Usage::default(), 0));
+        };
+        self.now = clock::now();
+        let opened = self.reach_window(edges)?;
+        let Some(opened) = opened else {
+            self.record.finish(self.oldest());
+            return Ok(self.finish(None, Usage::default(), 0));
+        };
+        let before = self.usage();
+        self.record.open_window(opened);
+        self.pace.go(self.assignment.budget);
+        self.kick()?;
+        while !self.window_over(edges.closes) {
+            self.turn(edges.closes)?;
+            if edges.closes.is_some_and(|closes| self.now >= closes) {
+                // What was taken after the edge belongs to the drain.
+                break;
+            }
+            self.record.tick(self.now);
+            self.record.completions += self.completions.len() as u64;
+            self.record.waits += u64::from(!self.completions.is_empty());
+            self.finish_batch()?;
+        }
+        let closed = edges.closes.filter(|closes| *closes <= self.now).unwrap_or(self.now);
+        self.pace.hold();
+        self.record.close_window(self.oldest_at(closed));
+        let usage = self.usage().since(before);
+        let stalled = self.stalled(closed);
+        self.finish_batch()?;
+        self.drain()?;
+        self.record.finish(self.oldest());
+        Ok(self.finish(Some((opened, closed)), usage, stalled))
+    }
+
+    /// Connects every slot, a bounded number at a time so that accept queues do not overflow; returns
+    /// when each has succeeded or failed once. With a connection for each request there is nothing to
+    /// connect ahead.
+    fn connect_all(&mut self) -> io::Result<()> {
+        if !self.assignment.keepalive {
+            return Ok(());
+        }
+        let mut next = 0;
+        loop {
+            while next < self.slots.len() as u32 && self.connecting < RAMP {
+                self.connect(next)?;
+                next += 1;
+            }
+            let done = next == self.slots.len() as u32 && self.slots.iter().all(|slot| slot.tried);
+            if done || self.gate.stopped() {
+                return Ok(());
+            }
+            self.turn(None)?;
+            self.finish_batch()?;
+        }
+    }
+
+    /// Runs up to the opening edge, through the warm-up where there is one; returns when the window
+    /// opened, `None` when the run was stopped before.
+    fn reach_window(&mut self, edges: Edges) -> io::Result<Option<Instant>> {
+        let warm = edges.begins < edges.opens;
+        self.idle_until(edges.begins)?;
+        if warm {
+            self.pace.go(None);
+            self.kick()?;
+            while self.now < edges.opens && !self.gate.stopped() {
+                self.turn(Some(edges.opens))?;
+                if self.now < edges.opens {
+                    self.finish_batch()?;
+                }
+            }
+        }
+        if warm && self.assignment.budget.is_some() {
+            // A count is of requests begun inside the window, so nothing may be carried into it.
+            self.pace.hold();
+            self.finish_batch()?;
+            self.drain()?;
+            let at = self.gate.arrive(Meeting::Quiet, Arrival::default());
+            self.now = clock::now();
+            let Some(edges) = at else { return Ok(None) };
+            self.idle_until(edges.opens)?;
+            return Ok((!self.gate.stopped()).then_some(edges.opens));
+        }
+        Ok((!self.gate.stopped() || self.now >= edges.opens).then_some(edges.opens))
+    }
+
+    fn idle_until(&mut self, instant: Instant) -> io::Result<()> {
+        while self.now < instant && !self.gate.stopped() {
+            self.turn(Some(instant))?;
+            self.finish_batch()?;
+        }
+        Ok(())
+    }
+
+    fn window_over(&self, closes: Option<Instant>) -> bool {
+        let counted_out =
+            self.assignment.budget.is_some() && self.pace.exhausted() && self.record.in_flight == 0;
+        counted_out || closes.is_some_and(|closes| self.now >= closes) || self.gate.stopped()
+    }
+
+    fn drain(&mut self) -> io::Result<()> {
+        let deadline = self.now + self.assignment.drain;
+        while self.record.in_flight > 0 && self.now < deadline {
+            self.turn(Some(deadline))?;
+            self.finish_batch()?;
+        }
+        Ok(())
+    }
+
+    fn finish(self, window: Option<(Instant, Instant)>, usage: Usage, stalled: u64) -> Outcome {
+        let Counters { attempted, opened, reopened, failed, peak } = self.outcome;
+        let features = self.ring.features();
+        Outcome {
+            record: self.record,
+            window,
+            usage,
+            attempted,
+            opened,
+            reopened,
+            failed,
+            peak,
+            stalled,
+            features,
+        }
+    }
+
+    /// Sends what is to be sent, waits for completions, and takes them; they are handled by
+    /// [`Worker::finish_batch`], after the caller looked at the clock.
+    fn turn(&mut self, edge: Option<Instant>) -> io::Result<()> {
+        let sent = clock::now();
+        for slot in self.begun.drain(..) {
+            self.slots[slot as usize].client.stamp(sent);
+        }
+        if self.assignment.poll && self.record.in_flight > 0 {
+            self.poll(sent, edge)?;
+        } else {
+            self.sleep(sent, edge)?;
+        }
+        self.ring.reap(&mut self.completions);
+        self.now = clock::now();
+        Ok(())
+    }
+
+    fn sleep(&mut self, now: Instant, edge: Option<Instant>) -> io::Result<()> {
+        let until = self.next_deadline(edge);
+        let timeout = until.map(|until| until.since(now));
+        let (want, linger) = self.batch();
+        self.ring.enter(want, linger, timeout)
+    }
+
+    /// How many completions to hold out for, and how long. A sixteenth of what is in flight, for at
+    /// most a sixteenth of the mean latency, delays a completion by about 3 % of the latency in the
+    /// worst case, where answers come evenly spaced; see `docs/methodology.md`.
+    fn batch(&self) -> (u32, Span) {
+        let in_flight = self.record.in_flight;
+        if in_flight == 0 || !self.ring.features().min_timeout {
+            return (1, Span::ZERO);
+        }
+        let want = match self.assignment.batch {
+            0 => (in_flight / BATCH_SHARE).clamp(1, BATCH_MAX) as u32,
+            batch => u64::from(batch).min(in_flight) as u32,
+        };
+        let linger = Span::from_nanos(self.record.mean_latency().as_nanos() / BATCH_SHARE).min(LINGER_MAX);
+        (want, linger)
+    }
+
+    fn poll(&mut self, sent: Instant, edge: Option<Instant>) -> io::Result<()> {
+        self.ring.enter(0, Span::ZERO, None)?;
+        if self.ring.has_completions() {
+            return Ok(());
+        }
+        let begun = clock::now();
+        let until = self.next_deadline(edge);
+        let tired = self.assignment.poll_limit.map(|limit| sent + limit);
+        while !self.spin() {
+            let now = clock::now();
+            if until.is_some_and(|until| now >= until) || self.gate.stopped() {
+                break;
+            }
+            if tired.is_some_and(|tired| now >= tired) {
+                self.polling = self.polling + now.since(begun);
+                return self.sleep(now, edge);
+            }
+        }
+        self.polling = self.polling + clock::now().since(begun);
+        self.ring.enter(0, Span::ZERO, None)
+    }
+
+    /// Looks at the ring for about a microsecond; true when something is there.
+    #[inline]
+    fn spin(&mut self) -> bool {
+        (0..SPINS_PER_CLOCK).any(|_| {
+            std::hint::spin_loop();
+            self.ring.ready()
+        })
+    }
+
+    fn next_deadline(&self, edge: Option<Instant>) -> Option<Instant> {
+        let retry = self.retries.peek().map(|Reverse((at, _))| *at);
+        let scan = self.scan_interval().map(|_| self.next_scan);
+        [edge, retry, scan].into_iter().flatten().min()
+    }
+
+    /// How often deadlines are looked at; `None` when there are none.
+    fn scan_interval(&self) -> Option<Span> {
+        let request = Some(self.assignment.timeout).filter(|t| !t.is_zero() && self.record.in_flight > 0);
+        let connect = Some(self.assignment.connect_timeout).filter(|_| self.connecting > 0);
+        let shortest = request.into_iter().chain(connect).min()?;
+        Some(Span::from_nanos((shortest.as_nanos() / 16).clamp(1_000_000, 100_000_000)))
+    }
+
+    /// Handles the completions taken, then what time has brought.
+    fn finish_batch(&mut self) -> io::Result<()> {
+        let mut completions = std::mem::take(&mut self.completions);
+        for completion in &completions {
+            self.handle(completion)?;
+        }
+        completions.clear();
+        self.completions = completions;
+        if let Some(interval) = self.scan_interval()
+            && self.now >= self.next_scan
+        {
+            self.next_scan = self.now + interval;
+            self.expire()?;
+        }
+        while let Some(Reverse((at, slot))) = self.retries.peek().copied() {
+            if at > self.now {
+                break;
+            }
+            self.retries.pop();
+            if self.slots[slot as usize].link == Link::Waiting {
+                self.connect_or_wait(slot)?;
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn handle(&mut self, completion: &Completion) -> io::Result<()> {
+        let token = completion.token;
+        let current = token.op == Op::Wake
+            || self.slots.get(token.slot as usize).is_some_and(|slot| slot.generation == token.generation);
+        match token.op {
+            Op::Recv => {
+                if current {
+                    self.on_recv(completion)?;
+                }
+                if let Some(buffer) = completion.buffer {
+                    self.ring.recycle(buffer);
+                }
+                Ok(())
+            }
+            Op::Connect if current => self.on_connect(completion),
+            Op::SendImage if current => self.on_sent_image(token, completion.result),
+            Op::Send => {
+                let current_generation = self.slots[token.slot as usize].generation;
+                let spare = self.ring.take_sent(token, current_generation);
+                if current { self.on_sent(token, completion.result, spare) } else { Ok(()) }
+            }
+            _ => Ok(()),
+        }
+    }
+
+    #[inline]
+    fn on_recv(&mut self, completion: &Completion) -> io::Result<()> {
+        let index = completion.token.slot;
+        let slot = &mut self.slots[index as usize];
+        slot.receiving = completion.more;
+        let step = match completion.result {
+            1.. => {
+                let input = self.ring.received(completion);
+                self.record.now().received += input.len() as u64;
+                slot.client.received(&mut self.job, &mut self.record, self.now, input)
+            }
+            0 => slot.client.closed(&self.job, &mut self.record, self.now),
+            // The buffers were all in use; they come back with this batch.
+            errno if errno == -libc_enobufs() => Step::Going,
+            errno => Step::Failed(errno_fault(Phase::Read, errno)),
+        };
+        self.after(index, step)?;
+        let slot = &mut self.slots[index as usize];
+        if !completion.more && slot.generation == completion.token.generation && slot.link != Link::Down {
+            slot.receiving = true;
+            self.ring.recv(index, completion.token.generation)?;
+        }
+        Ok(())
+    }
+
+    fn on_connect(&mut self, completion: &Completion) -> io::Result<()> {
+        let Token { slot: index, generation, .. } = completion.token;
+        if completion.result < 0 {
+            let fault = if completion.result == -(Errno::ECANCELED as i32) {
+                fault(Phase::Connect, "timeout", "no connection within the connect timeout")
+            } else {
+                errno_fault(Phase::Connect, completion.result)
+            };
+            return self.after(index, Step::Failed(fault));
+        }
+        let slot = &mut self.slots[index as usize];
+        let step = slot.client.connected();
+        slot.receiving = true;
+        self.ring.recv(index, generation)?;
+        self.after(index, step)
+    }
+
+    fn on_sent_image(&mut self, token: Token, result: i32) -> io::Result<()> {
+        if result < 0 {
+            return self.after(token.slot, Step::Failed(errno_fault(Phase::Write, result)));
+        }
+        self.record.now().sent += result as u64;
+        self.slots[token.slot as usize].client.sent(result as usize, None);
+        self.transmit(token.slot)
+    }
+
+    fn on_sent(&mut self, token: Token, result: i32, spare: Option<Vec<u8>>) -> io::Result<()> {
+        if result < 0 {
+            return self.after(token.slot, Step::Failed(errno_fault(Phase::Write, result)));
+        }
+        let mut spare = spare.unwrap_or_default();
+        self.record.now().sent += result as u64;
+        let sent = result as usize;
+        if sent < spare.len() {
+            spare.drain(..sent);
+            return self.ring.send(token.slot, token.generation, spare);
+        }
+        self.slots[token.slot as usize].client.sent(sent, Some(spare));
+        self.transmit(token.slot)
+    }
+
+    /// Acts on what a call to a client did.
+    #[inline]
+    fn after(&mut self, index: u32, step: Step) -> io::Result<()> {
+        match step {
+            Step::Going => {
+                self.fill(index)?;
+                self.transmit(index)
+            }
+            Step::Established => {
+                self.established(index);
+                self.fill(index)?;
+                self.transmit(index)
+            }
+            Step::Finished => self.replace(index, None),
+            Step::Failed(fault) => self.replace(index, Some(fault)),
+        }
+    }
+
+    /// Begins as many requests on a connection as it has room for and the pace allows.
+    #[inline]
+    fn fill(&mut self, index: u32) -> io::Result<()> {
+        let slot = &mut self.slots[index as usize];
+        while slot.client.room() > 0 {
+            if !self.assignment.keepalive || !self.pace.take() {
+                break;
+            }
+            slot.client.begin(&self.job, self.now);
+            self.record.started();
+            self.begun.push(index);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn transmit(&mut self, index: u32) -> io::Result<()> {
+        let slot = &mut self.slots[index as usize];
+        while let Some(transmit) = slot.client.transmit(&self.job) {
+            match transmit {
+                Transmit::Request(from) => {
+                    let all = self.job.request.len();
+                    self.ring.send_image(index, slot.generation, self.image, from..all, self.quiet)?;
+                    if self.quiet {
+                        // A request this short fits an idle connection's send buffer, so only a
+                        // failure is worth a completion.
+                        self.record.now().sent += (all - from) as u64;
+                        slot.client.sent(all - from, None);
+                    }
+                }
+                Transmit::Bytes(bytes) => self.ring.send(index, slot.generation, bytes)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn established(&mut self, index: u32) {
+        let slot = &mut self.slots[index as usize];
+        slot.link = Link::Up;
+        slot.tried = true;
+        self.connecting -= 1;
+        self.up += 1;
+        self.outcome.opened += 1;
+        self.outcome.reopened += u64::from(slot.was_up && self.assignment.keepalive);
+        self.outcome.peak = self.outcome.peak.max(self.up);
+        slot.was_up = true;
+        self.record.connected(self.now.since(slot.begun));
+    }
+
+    /// Ends the connection of a slot and begins the next one, at once or after a back-off.
+    #[cold]
+    fn replace(&mut self, index: u32, failed: Option<Fault>) -> io::Result<()> {
+        let slot = &mut self.slots[index as usize];
+        if self.record.negotiated.is_none() {
+            self.record.negotiated = slot.client.negotiated();
+        }
+        let outstanding = slot.client.outstanding();
+        match slot.link {
+            Link::Connecting => {
+                self.connecting -= 1;
+                self.outcome.failed += u64::from(failed.is_some());
+            }
+            Link::Up => self.up -= 1,
+            Link::Down | Link::Waiting => (),
+        }
+        slot.tried = true;
+        match &failed {
+            Some(fault) => {
+                slot.failures = if slot.client.served() { 1 } else { slot.failures + 1 };
+                self.record.failed(fault, outstanding);
+            }
+            None => slot.failures = 0,
+        }
+        let (generation, receiving) = (slot.generation, slot.receiving);
+        slot.generation = (generation + 1) & 0xff_ffff;
+        slot.receiving = false;
+        slot.link = Link::Down;
+        slot.client = Client::new(&self.job).map_err(|fault| io::Error::other(fault.text))?;
+        self.ring.close(index, generation, receiving)?;
+        self.begun.retain(|begun| *begun != index);
+        self.reconnect(index)
+    }
+
+    fn reconnect(&mut self, index: u32) -> io::Result<()> {
+        let slot = &mut self.slots[index as usize];
+        // The first failure of a connection that served is not yet a pattern.
+        let Some(doublings) = slot.failures.checked_sub(1 + u32::from(slot.was_up)) else {
+            return self.connect_or_wait(index);
+        };
+        let backoff = Span::from_millis(BACKOFF_MS << doublings.min(BACKOFF_DOUBLINGS));
+        slot.link = Link::Waiting;
+        self.retries.push(Reverse((self.now + backoff, index)));
+        Ok(())
+    }
+
+    fn connect_or_wait(&mut self, index: u32) -> io::Result<()> {
+        // After the window nothing new is begun.
+        if self.record.stage() == Stage::Drain {
+            self.slots[index as usize].link = Link::Down;
+            return Ok(());
+        }
+        self.connect(index)
+    }
+
+    fn connect(&mut self, index: u32) -> io::Result<()> {
+        let slot = &mut self.slots[index as usize];
+        if !self.assignment.keepalive {
+            if !self.pace.take() {
+                slot.link = Link::Down;
+                return Ok(());
+            }
+            // The request begins with its connection, and its latency with it.
+            slot.client.begin(&self.job, self.now);
+            self.record.started();
+        }
+        slot.begun = self.now;
+        slot.link = Link::Connecting;
+        self.connecting += 1;
+        self.connects += 1;
+        self.outcome.attempted += 1;
+        let sources = &self.assignment.sources;
+        let source = sources.get((self.connects % sources.len().max(1) as u64) as usize).copied();
+        match self.ring.connect(index, slot.generation, 0, source) {
+            Ok(()) => Ok(()),
+            Err(error) => {
+                let fault = errno_fault(Phase::Connect, -error.raw_os_error().unwrap_or(0));
+                // No socket could be made: the failure counts twice, so that the next try waits.
+                self.slots[index as usize].failures += 1;
+                self.replace(index, Some(fault))
+            }
+        }
+    }
+
+    /// Begins requests on every connection that has room: load begins, or the budget changed.
+    fn kick(&mut self) -> io::Result<()> {
+        for index in 0..self.slots.len() as u32 {
+            match self.slots[index as usize].link {
+                Link::Up => {
+                    self.fill(index)?;
+                    self.transmit(index)?;
+                }
+                Link::Down => self.connect_or_wait(index)?,
+                Link::Waiting | Link::Connecting => (),
+            }
+        }
+        Ok(())
+    }
+
+    /// Fails requests and connections that took too long.
+    fn expire(&mut self) -> io::Result<()> {
+        let (timeout, connect_timeout) = (self.assignment.timeout, self.assignment.connect_timeout);
+        for index in 0..self.slots.len() as u32 {
+            let slot = &self.slots[index as usize];
+            if slot.link == Link::Connecting && self.now.since(slot.begun) > connect_timeout {
+                let late = fault(Phase::Tls, "timeout", "no connection within the connect timeout");
+                self.replace(index, Some(late))?;
+            } else if !timeout.is_zero()
+                && slot.client.waiting_since().is_some_and(|since| self.now.since(since) > timeout)
+            {
+                self.replace(
+                    index,
+                    Some(fault(Phase::Timeout, "response", "no response within the timeout")),
+                )?;
+            }
+        }
+        Ok(())
+    }
+
+    fn oldest(&self) -> Option<Span> {
+        self.oldest_at(self.now)
+    }
+
+    fn oldest_at(&self, at: Instant) -> Option<Span> {
+        self.slots.iter().filter_map(|slot| slot.client.waiting_since()).min().map(|since| at.since(since))
+    }
+
+    fn stalled(&self, at: Instant) -> u64 {
+        let old = |slot: &&Slot| {
+            slot.client.waiting_since().is_some_and(|since| at.since(since) > Span::from_secs(1))
+        };
+        self.slots.iter().filter(old).count() as u64
+    }
+
+    fn usage(&self) -> Usage {
+        let Ok(usage) = getrusage(UsageWho::RUSAGE_THREAD) else { return Usage::default() };
+        let span = |t: nix::sys::time::TimeVal| {
+            Span::from_micros(t.tv_sec() as u64 * 1_000_000 + t.tv_usec() as u64)
+        };
+        Usage { user: span(usage.user_time()), system: span(usage.system_time()), polling: self.polling }
+    }
+}
+
+impl std::fmt::Debug for Worker<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Worker").field("record", &self.record).finish_non_exhaustive()
+    }
+}
+
+impl Usage {
+    /// User time that was work.
+    pub fn work_user(self) -> Span {
+        Span::from_nanos(self.user.as_nanos().saturating_sub(self.polling.as_nanos()))
+    }
+
+    fn since(self, earlier: Self) -> Self {
+        let less = |a: Span, b: Span| Span::from_nanos(a.as_nanos().saturating_sub(b.as_nanos()));
+        Self {
+            user: less(self.user, earlier.user),
+            system: less(self.system, earlier.system),
+            polling: less(self.polling, earlier.polling),
+        }
+    }
+}
+
+fn errno_fault(phase: Phase, negated: i32) -> Fault {
+    let errno = Errno::from_raw(-negated);
+    let text = match errno {
+        Errno::EADDRNOTAVAIL => "no ephemeral port is free".into(),
+        _ => errno.desc().to_lowercase(),
+    };
+    Fault { phase, kind: format!("{errno:?}"), text }
+}
+
+fn libc_enobufs() -> i32 {
+    Errno::ENOBUFS as i32
+}
+
+/// Connections that one worker establishes at the same time before load begins.
+const RAMP: u32 = 64;
+/// A request of at most so many bytes is sent without a completion.
+const QUIET_SEND: usize = 4096;
+const BATCH_SHARE: u64 = 16;
+const BATCH_MAX: u64 = 64;
+const LINGER_MAX: Span = Span::from_micros(500);
+const SPINS_PER_CLOCK: u32 = 32;
+const BACKOFF_MS: u64 = 10;
+/// 10 ms, doubled up to seven times: 1.28 s.
+const BACKOFF_DOUBLINGS: u32 = 7;

@@ -1,0 +1,220 @@
+//! Owns the text that `bench load` prints: one measurement, for people.
+
+use std::fmt::Write;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::Deserializer;
+
+use crate::results::{Latency, Measurement, Protocol, WaitMode};
+use crate::units::{format_bytes, group_thousands};
+
+/// One measurement as text.
+pub fn measurement(m: &Measurement) -> String {
+    let mut out = String::new();
+    // Writing to a String cannot fail.
+    let _ = write(&mut out, m);
+    out.truncate(out.trim_end().len());
+    out
+}
+
+fn write(out: &mut String, m: &Measurement) -> std::fmt::Result {
+    head(out, m)?;
+    figures(out, m)?;
+    if let Some(latency) = &m.latency_us {
+        distribution(out, latency)?;
+    }
+    outcome(out, m)?;
+    generator(out, m)?;
+    if m.interrupted {
+        writeln!(out, "\nInterrupted: the window was cut short.")?;
+    }
+    for warning in &m.warnings {
+        writeln!(out, "\nWarning ({}): {}", warning.code, warning.text)?;
+    }
+    Ok(())
+}
+
+fn head(out: &mut String, m: &Measurement) -> std::fmt::Result {
+    let name = match m.protocol {
+        Protocol::H1 => "HTTP/1.1",
+        Protocol::H1s => "HTTP/1.1 over TLS",
+    };
+    write!(out, "{}  {name}", m.url)?;
+    if let Some(n) = &m.negotiated {
+        if !n.http.ends_with("1.1") {
+            write!(out, ", server speaks {}", n.http)?;
+        }
+        for part in [&n.tls, &n.cipher, &n.group].into_iter().flatten() {
+            write!(out, ", {part}")?;
+        }
+    }
+    writeln!(out)?;
+    let reuse = if m.keepalive { "kept alive" } else { "one for each request" };
+    writeln!(
+        out,
+        "{} connection{} ({reuse}) to {}, {} thread{}",
+        m.connections,
+        plural(u64::from(m.connections)),
+        m.addresses.join(", "),
+        m.threads,
+        plural(u64::from(m.threads))
+    )
+}
+
+fn figures(out: &mut String, m: &Measurement) -> std::fmt::Result {
+    let r = &m.requests;
+    let length = m.window.length_s.map_or("n/a".into(), |s| format!("{s:.2} s"));
+    writeln!(out)?;
+    row(out, "Requests/s", &m.requests_per_second.map_or("n/a".into(), rate))?;
+    row(
+        out,
+        "Requests",
+        &format!(
+            "{} ok, {} failed, {} unfinished in {length}",
+            group_thousands(r.ok),
+            group_thousands(r.failed),
+            group_thousands(r.unfinished)
+        ),
+    )?;
+    if let (Some(rate), true) = (m.window.warmup_requests_per_second, m.window.warmup_s > 0.0) {
+        row(
+            out,
+            "Warm-up",
+            &format!("{:.1} s at {}/s", m.window.warmup_s, group_thousands(rate.round() as u64)),
+        )?;
+    }
+    if let Some(length) = m.window.length_s {
+        row(
+            out,
+            "Transfer",
+            &format!(
+                "{}/s in, {}/s out ({} of bodies)",
+                format_bytes(m.transfer.received_bytes as f64 / length),
+                format_bytes(m.transfer.sent_bytes as f64 / length),
+                format_bytes(m.transfer.body_bytes as f64)
+            ),
+        )?;
+    }
+    if let Some(in_flight) = m.in_flight {
+        let offered = u64::from(m.connections) * u64::from(m.concurrency);
+        row(out, "In flight", &format!("{in_flight:.2} of {offered} on average"))?;
+    }
+    Ok(())
+}
+
+fn distribution(out: &mut String, l: &Latency) -> std::fmt::Result {
+    writeln!(
+        out,
+        "\nLatency (ms)   min {}   mean {}   sd {}   max {}",
+        ms(l.min),
+        ms(l.mean),
+        ms(l.stdev),
+        ms(l.max)
+    )?;
+    let quantiles = [
+        ("50", l.p50),
+        ("75", l.p75),
+        ("90", l.p90),
+        ("95", l.p95),
+        ("99", l.p99),
+        ("99.9", l.p99_9),
+        ("99.99", l.p99_99),
+    ];
+    for (percent, value) in quantiles {
+        writeln!(out, "  {percent:>5} % in {:>10}", ms(value))?;
+    }
+    let decoded = BASE64_STANDARD.decode(&l.histogram).ok();
+    let histogram: Option<Histogram<u64>> =
+        decoded.and_then(|bytes| Deserializer::new().deserialize(&mut bytes.as_slice()).ok());
+    histogram.map_or(Ok(()), |histogram| bars(out, &histogram))
+}
+
+/// Bars over bins of equal ratio, from the fastest to the slowest response.
+fn bars(out: &mut String, histogram: &Histogram<u64>) -> std::fmt::Result {
+    let (low, high) = (histogram.min().max(1) as f64, histogram.max().max(1) as f64);
+    let ratio = (high / low).powf(1.0 / BINS as f64).max(1.05);
+    let mut bins: Vec<(f64, u64)> = Vec::new();
+    let (mut from, mut edge) = (0u64, low);
+    while bins.len() < BINS && (from as f64) < high {
+        edge *= ratio;
+        let to = if bins.len() + 1 == BINS { u64::MAX } else { edge as u64 };
+        bins.push((edge.min(high), histogram.count_between(from, to)));
+        from = to.saturating_add(1);
+    }
+    let most = bins.iter().map(|(_, count)| *count).max().unwrap_or(0).max(1);
+    writeln!(out)?;
+    for (edge, count) in bins {
+        let bar = "■".repeat((count as f64 / most as f64 * BAR_WIDTH as f64).round() as usize);
+        writeln!(out, "  up to {:>9} ms {:>11} {bar}", ms(edge / 1e3), group_thousands(count))?;
+    }
+    Ok(())
+}
+
+fn outcome(out: &mut String, m: &Measurement) -> std::fmt::Result {
+    if !m.statuses.is_empty() {
+        writeln!(out, "\nStatus")?;
+        for (status, count) in &m.statuses {
+            writeln!(out, "  {status}  {}", group_thousands(*count))?;
+        }
+    }
+    if m.interim_responses > 0 {
+        writeln!(out, "  1xx  {} (interim, not completions)", group_thousands(m.interim_responses))?;
+    }
+    if !m.errors.is_empty() {
+        writeln!(out, "\nErrors")?;
+        for e in &m.errors {
+            let phase = serde_json::to_value(e.phase).ok();
+            let phase = phase.as_ref().and_then(|v| v.as_str()).unwrap_or("");
+            let example = e.example.as_deref().map(|text| format!("  ({text})")).unwrap_or_default();
+            writeln!(out, "  {phase:<10} {:<24} {:>9}{example}", e.kind, group_thousands(e.count))?;
+        }
+    }
+    let c = &m.connection;
+    write!(out, "\nConnections  {} opened", group_thousands(c.opened))?;
+    if m.keepalive {
+        write!(out, " ({} reopened)", group_thousands(c.reopened))?;
+    }
+    write!(out, ", {} failed", group_thousands(c.failed))?;
+    match &c.setup_us {
+        Some(setup) => writeln!(out, "; set up in p50 {} ms, max {} ms", ms(setup.p50), ms(setup.max)),
+        None => writeln!(out),
+    }
+}
+
+fn generator(out: &mut String, m: &Measurement) -> std::fmt::Result {
+    let g = &m.generator;
+    let waited = if g.waited == WaitMode::Poll { "polling" } else { "sleeping" };
+    if let (Some(user), Some(system)) = (g.cpu_user_us_per_request, g.cpu_system_us_per_request) {
+        let busy: Vec<String> =
+            g.threads.iter().filter_map(|t| t.busy).map(|busy| format!("{:.0} %", busy * 100.0)).collect();
+        writeln!(
+            out,
+            "Generator    {:.2} µs CPU/request ({user:.2} user, {system:.2} system), threads busy {}, {waited}",
+            user + system,
+            busy.join(", ")
+        )?;
+    }
+    Ok(())
+}
+
+fn row(out: &mut String, name: &str, value: &str) -> std::fmt::Result {
+    writeln!(out, "{name:<12} {value}")
+}
+
+fn rate(per_second: f64) -> String {
+    if per_second < 100.0 { format!("{per_second:.2}") } else { group_thousands(per_second.round() as u64) }
+}
+
+fn plural(count: u64) -> &'static str {
+    if count == 1 { "" } else { "s" }
+}
+
+/// Microseconds as milliseconds with three significant decimals.
+fn ms(us: f64) -> String {
+    format!("{:.3}", us / 1e3)
+}
+
+const BINS: usize = 12;
+const BAR_WIDTH: usize = 40;
