@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::results::{
-    Connections, Generator, Measurement, Protocol, Requests, SectionKind, Transfer, WaitMode, Window,
+    Connections, Environment, Generator, Measurement, Protocol, Requests, SectionKind, Transfer, WaitMode, Window,
 };
 use crate::scenario::{Cell, Expected, Pin, RunSettings, Scenario, Section, SectionLimit, ServerSpec};
 use crate::time::Span;
@@ -122,5 +122,20 @@ pub(crate) fn measurement(ok: u64) -> Measurement {
         },
         lifetime: requests,
         warnings: vec![],
+    }
+}
+
+/// A machine of which nothing is known.
+pub(crate) fn environment() -> Environment {
+    Environment {
+        host: "host".into(),
+        kernel: "Linux".into(),
+        cpu: "CPU".into(),
+        logical_cpus: 2,
+        memory_kib: 1,
+        commit: None,
+        ci_run: None,
+        load_at_start: None,
+        findings: vec![],
     }
 }
