@@ -1,9 +1,12 @@
 //! Owns the results file: its model, its format number, how it is stored, and the figures derived
 //! from it. Everything `bench` prints about a run is a function of what is in here.
 
+pub mod histogram;
+pub mod journal;
 pub mod model;
 pub mod stats;
 pub mod store;
+pub mod verdict;
 pub mod version;
 
 pub use model::*;

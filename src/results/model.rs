@@ -1,6 +1,9 @@
 //! Owns the structs of `results.json`: public data without behaviour. `docs/results-format.md`
 //! explains them to readers, `docs/results.schema.json` is generated from them.
 //!
+//! A key this version does not know is an error, so that a misspelt or newer field is never dropped
+//! in silence.
+//!
 //! Units stand in key names. A figure that is not defined (a mean over nothing) is `null`, never a
 //! NaN or an infinity. Times inside a measurement are nanoseconds of `CLOCK_MONOTONIC`; times of day
 //! are RFC 3339 in UTC.
@@ -35,6 +38,7 @@ pub enum WaitMode {
 
 /// The whole file: one run of one scenario.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Results {
     /// `major.minor` of this format; see `results::version`.
     pub format: String,
@@ -64,6 +68,7 @@ pub struct Results {
 
 /// The scenario file a run was made from.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct ScenarioRecord {
     /// Its path as given.
     pub path: String,
@@ -73,6 +78,7 @@ pub struct ScenarioRecord {
 
 /// One invocation of `bench run`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Session {
     /// The command line.
     pub command: Vec<String>,
@@ -88,6 +94,7 @@ pub struct Session {
 
 /// What a reader needs to know of the machine.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Environment {
     /// Host name, or the CI runner's description.
     pub host: String,
@@ -111,6 +118,7 @@ pub struct Environment {
 
 /// Something about the machine that can spoil a measurement, or the statement that it does not.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Finding {
     /// Stable name of the check, e.g. `fd-limit`.
     pub check: String,
@@ -138,6 +146,7 @@ pub enum FindingLevel {
 
 /// The settings a run was made with, after overrides.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Settings {
     /// Rounds asked for.
     pub rounds: u32,
@@ -171,6 +180,7 @@ pub struct Settings {
 
 /// One server of the comparison.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct ServerRecord {
     /// Unique name.
     pub name: String,
@@ -194,6 +204,7 @@ pub struct ServerRecord {
 
 /// Why a server has no figures.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Unavailable {
     /// `n/a` for an absent tool, `FAIL` for a failed build.
     pub status: CellStatus,
@@ -205,6 +216,7 @@ pub struct Unavailable {
 
 /// One start of a server.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct StartRecord {
     /// Index into `sessions`.
     pub session: u32,
@@ -234,6 +246,7 @@ pub enum SectionKind {
 
 /// One table of the report.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct SectionRecord {
     /// Its heading.
     pub title: String,
@@ -245,6 +258,7 @@ pub struct SectionRecord {
 
 /// One cell of one server.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct CellRecord {
     /// Name of the server.
     pub server: String,
@@ -278,6 +292,7 @@ pub enum CellStatus {
 
 /// One pass over one cell.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct RoundRecord {
     /// Round, from 1.
     pub round: u32,
@@ -334,16 +349,18 @@ pub enum Bound {
 
 /// Figures of a cell: medians over its measured rounds.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Summary {
     /// The first and weightiest verdict.
     pub verdict: Verdict,
     /// Every verdict that holds, weightiest first.
     pub verdicts: Vec<Verdict>,
-    /// One phrase for each verdict that is not `valid`, with its figures.
+    /// One phrase for each verdict that is not `valid`, with its figures, in the order of `verdicts`;
+    /// then, when some rounds have no measurement, one that says which and why.
     pub reasons: Vec<String>,
-    /// What bound it; `null` when CPU figures are missing.
+    /// What bound it; `null` when no CPU figure was read.
     pub bound: Option<Bound>,
-    /// Rounds measured, of those asked for.
+    /// Rounds that the figures are taken from.
     pub rounds_measured: u32,
     /// Ok responses per second (for `setup`: connections per second).
     pub requests_per_second: Option<f64>,
@@ -353,18 +370,25 @@ pub struct Summary {
     pub latency_mean_us: Option<f64>,
     /// Latency quantiles in µs by percentile: the percentiles of the settings, and 50, 90, 99, 99.9.
     pub latency_us: BTreeMap<String, Option<f64>>,
-    /// True when a request was still unanswered at the end, so that the maximum is a lower bound.
+    /// Spread over rounds of each of `latency_us`, defined as `spread` is.
+    pub latency_spread: BTreeMap<String, Option<f64>>,
+    /// True when a request was still unanswered at the end and older than every latency seen, so
+    /// that the maximum is a lower bound.
     pub max_is_lower_bound: bool,
-    /// Largest latency seen in µs.
+    /// Largest latency of any round in µs, or the age of that unanswered request.
     pub latency_max_us: Option<f64>,
-    /// N_eff: requests per second times mean latency.
+    /// N_eff: requests per second times mean latency. For `setup` the time to connect is added.
     pub in_flight: Option<f64>,
     /// Server CPU per ok response in µs.
     pub server_cpu_us_per_request: Option<f64>,
-    /// Peak resident memory of the server's process tree in KiB.
+    /// Spread over rounds of `server_cpu_us_per_request`, defined as `spread` is.
+    pub server_cpu_spread: Option<f64>,
+    /// Peak resident memory of the server's process tree in KiB, the largest of any round.
     pub server_peak_rss_kib: Option<u64>,
     /// Share of the server CPUs that were busy, 0 to 1.
     pub server_busy: Option<f64>,
+    /// Share of the window the server's busiest thread ran, 0 to 1.
+    pub server_busiest_thread: Option<f64>,
     /// Share of the busiest generator thread's time spent working, 0 to 1.
     pub generator_busy: Option<f64>,
     /// Generator CPU per ok response in µs, user and system, polling left out.
@@ -373,6 +397,7 @@ pub struct Summary {
 
 /// What one run of the generator measured: the output of `bench load --json`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Measurement {
     /// The URL driven.
     pub url: String,
@@ -426,6 +451,7 @@ pub struct Measurement {
 
 /// What a connection was negotiated to.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Negotiated {
     /// HTTP version of the responses: `HTTP/1.1` or `HTTP/1.0`.
     pub http: String,
@@ -441,6 +467,7 @@ pub struct Negotiated {
 
 /// The measured interval of one cell in one round.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Window {
     /// Opening edge, nanoseconds of `CLOCK_MONOTONIC`; `null` when it never opened.
     pub opened_at_ns: Option<u64>,
@@ -460,6 +487,7 @@ pub struct Window {
 
 /// Counts of requests. Always `started = ok + failed + unfinished`.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Requests {
     /// Requests in flight at the opening edge (`carried_in`) plus those sent inside.
     pub started: u64,
@@ -477,6 +505,7 @@ pub struct Requests {
 
 /// Bytes moved.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Transfer {
     /// Received.
     pub received_bytes: u64,
@@ -488,6 +517,7 @@ pub struct Transfer {
 
 /// A latency distribution: its figures and the histogram they are read from.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Latency {
     /// Samples.
     pub count: u64,
@@ -519,6 +549,7 @@ pub struct Latency {
 
 /// Errors of one phase and kind.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct ErrorCount {
     /// Where it happened.
     pub phase: Phase,
@@ -554,6 +585,7 @@ pub enum Phase {
 
 /// Connections over the life of the generator.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Connections {
     /// Attempts.
     pub attempted: u64,
@@ -573,6 +605,7 @@ pub struct Connections {
 
 /// One second of the window; the last may be shorter.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Second {
     /// Ok responses.
     pub ok: u64,
@@ -586,6 +619,7 @@ pub struct Second {
 
 /// The generator's own cost over the window, and how it ran.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Generator {
     /// `io_uring`.
     pub engine: String,
@@ -611,6 +645,7 @@ pub struct Generator {
 
 /// One worker thread over the window.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct GeneratorThread {
     /// The CPU it was pinned to.
     pub cpu: Option<u32>,
@@ -626,6 +661,7 @@ pub struct GeneratorThread {
 
 /// A diagnosis with what to do about it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Warning {
     /// Stable name, e.g. `starved`.
     pub code: String,
@@ -635,6 +671,7 @@ pub struct Warning {
 
 /// What the server used during one window.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct ServerSample {
     /// User CPU of the process tree in µs.
     pub cpu_user_us: u64,

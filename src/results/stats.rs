@@ -1,9 +1,184 @@
-//! Owns the figures derived from raw rounds: medians, spread, Little's law, verdicts. Pure.
+//! Owns the figures derived from raw rounds: medians, spread, Little's law, starvation. Pure; the
+//! judgement of a cell is in `verdict`. `docs/methodology.md` explains each figure to readers.
 
-use super::{CellRecord, SectionKind, Settings, Summary};
+use std::collections::BTreeMap;
 
-/// Figures and verdict of a cell over its rounds (`docs/methodology.md`).
+use super::{
+    CellRecord, Measurement, RoundRecord, SectionKind, ServerSample, Settings, Summary, histogram, verdict,
+};
+
+/// Figures and verdict of a cell over its rounds (`docs/methodology.md`). A function of the raw
+/// rounds and the settings alone; the summary the cell already holds is not looked at.
+///
+/// Only rounds with a believable measurement count. When there is none, or when a round contradicts
+/// itself, every figure is `None`.
 pub fn summarise(cell: &CellRecord, kind: SectionKind, settings: &Settings) -> Summary {
-    let _ = (cell, kind, settings);
-    unimplemented!("results helper")
+    let rounds = verdict::usable_rounds(cell, kind);
+    let figures = Figures::of(&rounds, kind, settings);
+    verdict::judge(cell, kind, settings, &rounds, figures)
 }
+
+/// A round with its measurement: what figures are taken from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Measured<'a> {
+    pub round: &'a RoundRecord,
+    pub measurement: &'a Measurement,
+}
+
+/// The numeric part of a [`Summary`].
+#[derive(Clone, PartialEq, Default, Debug)]
+pub(super) struct Figures {
+    pub requests_per_second: Option<f64>,
+    pub spread: Option<f64>,
+    pub latency_mean_us: Option<f64>,
+    pub latency_us: BTreeMap<String, Option<f64>>,
+    pub latency_spread: BTreeMap<String, Option<f64>>,
+    pub max_is_lower_bound: bool,
+    pub latency_max_us: Option<f64>,
+    pub in_flight: Option<f64>,
+    pub server_cpu_us_per_request: Option<f64>,
+    pub server_cpu_spread: Option<f64>,
+    pub server_peak_rss_kib: Option<u64>,
+    pub server_busy: Option<f64>,
+    pub server_busiest_thread: Option<f64>,
+    pub generator_busy: Option<f64>,
+    pub generator_cpu_us_per_request: Option<f64>,
+}
+
+impl Figures {
+    fn of(rounds: &[Measured<'_>], kind: SectionKind, settings: &Settings) -> Self {
+        let figure = |read: &dyn Fn(&Measurement) -> Option<f64>| {
+            rounds.iter().filter_map(|r| read(r.measurement)).collect::<Vec<_>>()
+        };
+        let server = |read: &dyn Fn(&ServerSample) -> Option<f64>| {
+            rounds.iter().filter_map(|r| r.round.server.as_ref().and_then(read)).collect::<Vec<_>>()
+        };
+        let rates = figure(&|m| m.requests_per_second);
+        let cpu = server(&|s| s.cpu_us_per_request);
+        let (max, max_is_lower_bound) = largest_latency(rounds);
+        let mut figures = Self {
+            requests_per_second: median(&rates),
+            spread: spread(&rates),
+            latency_mean_us: median(&figure(&|m| m.latency_us.as_ref().map(|l| l.mean))),
+            max_is_lower_bound,
+            latency_max_us: max,
+            in_flight: median(&figure(&|m| in_flight(m, kind))),
+            server_cpu_us_per_request: median(&cpu),
+            server_cpu_spread: spread(&cpu),
+            server_peak_rss_kib: rounds
+                .iter()
+                .filter_map(|r| r.round.server.as_ref().map(|s| s.peak_rss_kib))
+                .max(),
+            server_busy: median(&server(&|s| s.cpus_busy)),
+            server_busiest_thread: median(&server(&|s| s.busiest_thread)),
+            generator_busy: median(&figure(&generator_busy)),
+            generator_cpu_us_per_request: median(&figure(&|m| {
+                Some(m.generator.cpu_user_us_per_request? + m.generator.cpu_system_us_per_request?)
+            })),
+            ..Self::default()
+        };
+        for percentile in percentiles(settings) {
+            let of_rounds = figure(&|m| {
+                // A damaged histogram leaves that round without the percentile; the figures that
+                // stand beside it in the file are still good.
+                m.latency_us.as_ref().and_then(|l| histogram::percentile(l, percentile).ok())
+            });
+            let key = percentile_key(percentile);
+            let figure = if percentile == 100.0 { max } else { median(&of_rounds) };
+            figures.latency_us.insert(key.clone(), figure);
+            figures.latency_spread.insert(key, spread(&of_rounds));
+        }
+        figures
+    }
+}
+
+/// The middle value; of an even number of values, the mean of the two in the middle.
+pub fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    match sorted.len() {
+        0 => None,
+        n if n % 2 == 1 => Some(sorted[middle]),
+        // Halving first keeps the sum finite.
+        _ => Some(sorted[middle - 1] / 2.0 + sorted[middle] / 2.0),
+    }
+}
+
+/// Half the distance of the extremes, relative to the median: 0.05 reads "± 5 %". `None` with fewer
+/// than two values, which say nothing about noise, or around a median of zero.
+pub fn spread(values: &[f64]) -> Option<f64> {
+    if values.len() < 2 {
+        return None;
+    }
+    let middle = median(values).filter(|m| *m > 0.0)?;
+    let (low, high) = values.iter().fold((f64::INFINITY, 0f64), |(low, high), v| (low.min(*v), high.max(*v)));
+    Some((high - low) / 2.0 / middle)
+}
+
+/// N_eff, the requests in flight on average: rate × **mean** latency (Little's law, L = λW). The
+/// median latency would not do: it ignores the tail that holds the requests up.
+///
+/// `requests_per_second` in 1/s, `mean_us` in µs. `None` when either is negative or not finite.
+pub fn little_law(requests_per_second: f64, mean_us: f64) -> Option<f64> {
+    let in_flight = requests_per_second * (mean_us / 1e6);
+    (requests_per_second >= 0.0 && mean_us >= 0.0 && in_flight.is_finite()).then_some(in_flight)
+}
+
+/// Whether a closed loop that was to keep `offered` = C·M requests in flight kept so few that its
+/// latencies describe another load: below 90 % of it, and short by two requests or below 80 %. The
+/// second condition keeps a rounding of one request in ten from counting; the third still catches
+/// C = 1, which can never be short by two.
+pub fn starved(in_flight: f64, offered: f64) -> bool {
+    in_flight < 0.9 * offered && (offered - in_flight >= 2.0 || in_flight < 0.8 * offered)
+}
+
+/// C·M, the requests a cell was to keep in flight.
+pub fn offered(cell: &CellRecord) -> f64 {
+    f64::from(cell.connections) * f64::from(cell.concurrency)
+}
+
+/// The key of a percentile in [`Summary::latency_us`]: `50`, `99.9`.
+pub fn percentile_key(percentile: f64) -> String {
+    format!("{percentile}")
+}
+
+/// N_eff of one round. In a `setup` section a connection is busy from its connect to the end of the
+/// response, so the time to connect is part of it.
+pub(super) fn in_flight(measurement: &Measurement, kind: SectionKind) -> Option<f64> {
+    let request = measurement.latency_us.as_ref()?.mean;
+    let connect = match kind {
+        SectionKind::ClosedLoop => 0.0,
+        SectionKind::Setup => measurement.connection.setup_us.as_ref()?.mean,
+    };
+    little_law(measurement.requests_per_second?, request + connect)
+}
+
+/// Busiest generator thread of one round, 0 to 1.
+fn generator_busy(measurement: &Measurement) -> Option<f64> {
+    measurement.generator.threads.iter().filter_map(|t| t.busy).reduce(f64::max)
+}
+
+/// The largest latency in µs, and whether an unanswered request was older still: then its age is
+/// what is known, and the true maximum lies above it.
+fn largest_latency(rounds: &[Measured<'_>]) -> (Option<f64>, bool) {
+    let latencies = rounds.iter().filter_map(|r| r.measurement.latency_us.as_ref());
+    let Some(max) = latencies.map(|l| l.max).reduce(f64::max) else { return (None, false) };
+    let oldest = rounds.iter().filter_map(|r| r.measurement.requests.oldest_unfinished_us).max();
+    match oldest.map(|age| age as f64) {
+        Some(age) if age > max => (Some(age), true),
+        _ => (Some(max), false),
+    }
+}
+
+/// The percentiles of the settings and the ones every summary has, ascending, each once.
+fn percentiles(settings: &Settings) -> Vec<f64> {
+    let mut all = settings.percentiles.clone();
+    all.extend(ALWAYS);
+    all.retain(|p| (0.0..=100.0).contains(p));
+    all.sort_by(f64::total_cmp);
+    all.dedup();
+    all
+}
+
+const ALWAYS: [f64; 4] = [50.0, 90.0, 99.0, 99.9];

@@ -1,0 +1,383 @@
+//! Owns the judgement of a cell: which of its rounds can be used, every verdict that holds with its
+//! reason, and what bound the cell. Pure; `docs/methodology.md`, "Verdicts", is its prose.
+
+use std::collections::BTreeMap;
+
+use super::stats::{self, Figures, Measured};
+use super::{
+    Bound, CellRecord, CellStatus, ErrorCount, Measurement, Negotiated, Phase, Protocol, RoundRecord,
+    SectionKind, Settings, Summary, Verdict,
+};
+use crate::units::group_thousands;
+
+/// A thread or a set of CPUs at or above this share of its time is at its limit.
+const SERVER_AT_LIMIT: f64 = 0.9;
+/// A generator thread at or above this share of its time is at its limit.
+const GENERATOR_AT_LIMIT: f64 = 0.95;
+/// Share of requests that may fail before the figures of the others are doubted.
+const TAINTED_ABOVE: f64 = 0.001;
+/// A window this much shorter or longer than asked for was not the window.
+const WINDOW_TOLERANCE: std::ops::RangeInclusive<f64> = 0.99..=1.05;
+/// N_eff this far above what was offered is an error of counting.
+const IN_FLIGHT_TOLERANCE: f64 = 0.02;
+
+/// The rounds figures may be taken from: measured to the end, over the right protocol, with at least
+/// one ok response. None at all when any round contradicts itself or was answered over another
+/// protocol, because then the others are not to be believed either.
+pub(super) fn usable_rounds(cell: &CellRecord, kind: SectionKind) -> Vec<Measured<'_>> {
+    let mut usable = Vec::new();
+    for round in &cell.rounds {
+        match outcome(round, cell, kind) {
+            Outcome::Usable(measurement) => usable.push(Measured { round, measurement }),
+            Outcome::Lost { spoils_cell: true, .. } => return Vec::new(),
+            Outcome::Lost { .. } => {}
+        }
+    }
+    usable
+}
+
+/// Completes a summary: `figures` were taken from `rounds`, the result of [`usable_rounds`].
+pub(super) fn judge(
+    cell: &CellRecord,
+    kind: SectionKind,
+    settings: &Settings,
+    rounds: &[Measured<'_>],
+    figures: Figures,
+) -> Summary {
+    let bound = bound(&figures);
+    let mut findings = if rounds.is_empty() {
+        vec![unusable(cell, kind)]
+    } else {
+        let mut all = Vec::new();
+        all.extend(tainted(rounds));
+        all.extend(generator_bound(&figures, bound));
+        all.extend(starved(cell, &figures));
+        all.extend(unstable(&figures, rounds.len(), settings));
+        all
+    };
+    if findings.is_empty() {
+        findings.push((Verdict::Valid, String::new()));
+    }
+    let verdicts: Vec<Verdict> = findings.iter().map(|(verdict, _)| *verdict).collect();
+    let mut reasons: Vec<String> =
+        findings.into_iter().map(|(_, reason)| reason).filter(|r| !r.is_empty()).collect();
+    if !rounds.is_empty() {
+        reasons.extend(missing_rounds(cell, kind, rounds.len(), settings.rounds));
+    }
+    Summary {
+        verdict: verdicts[0],
+        verdicts,
+        reasons,
+        bound,
+        rounds_measured: u32::try_from(rounds.len()).unwrap_or(u32::MAX),
+        requests_per_second: figures.requests_per_second,
+        spread: figures.spread,
+        latency_mean_us: figures.latency_mean_us,
+        latency_us: figures.latency_us,
+        latency_spread: figures.latency_spread,
+        max_is_lower_bound: figures.max_is_lower_bound,
+        latency_max_us: figures.latency_max_us,
+        in_flight: figures.in_flight,
+        server_cpu_us_per_request: figures.server_cpu_us_per_request,
+        server_cpu_spread: figures.server_cpu_spread,
+        server_peak_rss_kib: figures.server_peak_rss_kib,
+        server_busy: figures.server_busy,
+        server_busiest_thread: figures.server_busiest_thread,
+        generator_busy: figures.generator_busy,
+        generator_cpu_us_per_request: figures.generator_cpu_us_per_request,
+    }
+}
+
+/// What a round came to.
+enum Outcome<'a> {
+    /// Figures can be taken from it.
+    Usable(&'a Measurement),
+    /// They cannot.
+    Lost { verdict: Verdict, reason: String, spoils_cell: bool },
+}
+
+fn outcome<'a>(round: &'a RoundRecord, cell: &CellRecord, kind: SectionKind) -> Outcome<'a> {
+    let lost = |verdict, reason: String| Outcome::Lost { verdict, reason, spoils_cell: false };
+    let stated = |default: &str| round.reason.clone().unwrap_or_else(|| default.to_owned());
+    match (round.status, &round.measurement) {
+        (CellStatus::Absent, _) => lost(Verdict::Absent, stated("the server cannot be run here")),
+        (CellStatus::Failed, _) => lost(Verdict::Failed, stated("the round failed")),
+        (CellStatus::Interrupted, _) => lost(Verdict::Interrupted, stated("cut short")),
+        (CellStatus::Pending, _) => lost(Verdict::Interrupted, stated(NOT_REACHED)),
+        (CellStatus::Measured, None) => lost(Verdict::Failed, stated("no measurement was kept")),
+        (CellStatus::Measured, Some(m)) if m.interrupted => {
+            lost(Verdict::Interrupted, stated("cut short by a signal"))
+        }
+        (CellStatus::Measured, Some(m)) => {
+            let wrong = m.negotiated.as_ref().and_then(|n| wrong_protocol(cell.protocol, n));
+            if let Some(reason) = wrong {
+                Outcome::Lost { verdict: Verdict::WrongProtocol, reason, spoils_cell: true }
+            } else if m.requests.ok == 0 {
+                lost(Verdict::Failed, format!("no ok response{}", errors_in_words(&m.errors)))
+            } else if let Some(reason) = contradiction(m, cell, kind) {
+                Outcome::Lost { verdict: Verdict::Failed, reason, spoils_cell: true }
+            } else {
+                Outcome::Usable(m)
+            }
+        }
+    }
+}
+
+/// How what was negotiated differs from what was asked for. An HTTP/1.0 answer over the right
+/// transport is the protocol asked for, spoken by an old server.
+fn wrong_protocol(asked: Protocol, negotiated: &Negotiated) -> Option<String> {
+    let http1 = ["HTTP/1.1", "HTTP/1.0"].contains(&negotiated.http.as_str());
+    let alpn = negotiated.alpn.as_deref();
+    let right = match asked {
+        Protocol::H1 => http1 && negotiated.tls.is_none() && alpn.is_none(),
+        Protocol::H1s => http1 && negotiated.tls.is_some() && matches!(alpn, None | Some("http/1.1")),
+    };
+    let asked = match asked {
+        Protocol::H1 => "HTTP/1.1 in cleartext",
+        Protocol::H1s => "HTTP/1.1 over TLS",
+    };
+    (!right).then(|| {
+        format!(
+            "asked for {asked}, got {} {}, ALPN {}",
+            negotiated.http,
+            negotiated.tls.as_deref().unwrap_or("in cleartext"),
+            alpn.unwrap_or("none"),
+        )
+    })
+}
+
+/// Figures that cannot be true. Each is a fault of the tool or of its clock, not of the server.
+fn contradiction(m: &Measurement, cell: &CellRecord, kind: SectionKind) -> Option<String> {
+    let r = &m.requests;
+    let accounted = r.ok.checked_add(r.failed).and_then(|n| n.checked_add(r.unfinished));
+    if accounted != Some(r.started) {
+        return Some(format!(
+            "requests do not add up: {} started, but {} ok + {} failed + {} unfinished",
+            r.started, r.ok, r.failed, r.unfinished
+        ));
+    }
+    let Some(length) = m.window.length_s.filter(|l| l.is_finite() && *l > 0.0) else {
+        return Some("the window has no length, but requests were counted in it".into());
+    };
+    if let Some(asked) = m.window.asked_s
+        && !WINDOW_TOLERANCE.contains(&(length / asked))
+    {
+        return Some(format!("a window of {asked} s lasted {length:.3} s; the machine or its clock stalled"));
+    }
+    let latency = m.latency_us.as_ref();
+    let mut figures = vec![m.requests_per_second];
+    if let Some(l) = latency {
+        figures.extend([l.min, l.mean, l.stdev, l.p50, l.p90, l.p99, l.p99_9, l.max].map(Some));
+    }
+    if figures.iter().flatten().any(|f| !f.is_finite() || *f < 0.0) {
+        return Some("a rate or latency is negative or not a number".into());
+    }
+    // A request that was in flight when the window opened counts with its whole latency, so each
+    // slot can account for the window and one latency more. Beyond that, time was counted twice.
+    if kind == SectionKind::ClosedLoop && m.keepalive {
+        let overhang = latency.map_or(0.0, |l| l.max / 1e6 / length);
+        let limit = stats::offered(cell) * (1.0 + IN_FLIGHT_TOLERANCE + overhang);
+        if let Some(in_flight) = stats::in_flight(m, kind).filter(|n| *n > limit) {
+            return Some(format!(
+                "{in_flight:.1} requests in flight where {} were offered; requests or time were counted twice",
+                stats::offered(cell)
+            ));
+        }
+    }
+    None
+}
+
+/// The verdict of a cell without a usable round: the weightiest of its rounds' outcomes, and their
+/// reasons, equal ones once.
+fn unusable(cell: &CellRecord, kind: SectionKind) -> (Verdict, String) {
+    let lost: Vec<_> = cell
+        .rounds
+        .iter()
+        .filter_map(|round| match outcome(round, cell, kind) {
+            Outcome::Lost { verdict, reason, spoils_cell } => {
+                Some((spoils_cell, verdict, reason, round.round))
+            }
+            Outcome::Usable(_) => None,
+        })
+        .collect();
+    // A round that spoils the cell is the reason, whatever became of the others.
+    let spoiled = lost.iter().any(|(spoils, ..)| *spoils);
+    let causes: Vec<_> = lost.iter().filter(|(spoils, ..)| *spoils == spoiled).collect();
+    let Some(verdict) = causes.iter().map(|(_, verdict, ..)| *verdict).min_by_key(|v| weight(*v)) else {
+        return (Verdict::Interrupted, NOT_REACHED.into());
+    };
+    let reasons =
+        causes.iter().filter(|(_, v, ..)| *v == verdict).map(|(.., reason, n)| (reason.as_str(), *n));
+    (verdict, by_reason(reasons, cell.rounds.len()))
+}
+
+/// Joins reasons, naming the rounds of each unless one holds for all of `rounds`.
+fn by_reason<'a>(reasons: impl Iterator<Item = (&'a str, u32)>, rounds: usize) -> String {
+    let mut grouped: Vec<(&str, Vec<String>)> = Vec::new();
+    for (reason, round) in reasons {
+        match grouped.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, rounds)) => rounds.push(round.to_string()),
+            None => grouped.push((reason, vec![round.to_string()])),
+        }
+    }
+    let phrases: Vec<String> = grouped
+        .into_iter()
+        .map(|(reason, in_rounds)| match in_rounds.len() {
+            n if n == rounds => reason.to_owned(),
+            1 => format!("round {}: {reason}", in_rounds[0]),
+            _ => format!("rounds {}: {reason}", in_rounds.join(", ")),
+        })
+        .collect();
+    phrases.join("; ")
+}
+
+/// What is to be said of a cell some of whose rounds are missing from its figures.
+fn missing_rounds(cell: &CellRecord, kind: SectionKind, usable: usize, asked: u32) -> Option<String> {
+    let asked = asked as usize;
+    if usable >= asked {
+        return None;
+    }
+    let lost: Vec<_> = cell
+        .rounds
+        .iter()
+        .filter_map(|round| match outcome(round, cell, kind) {
+            Outcome::Lost { reason, .. } => Some((reason, round.round)),
+            Outcome::Usable(_) => None,
+        })
+        .collect();
+    let why = by_reason(lost.iter().map(|(reason, round)| (reason.as_str(), *round)), usize::MAX);
+    let why = if why.is_empty() { "the others were not reached".to_owned() } else { why };
+    Some(format!("{usable} of {asked} rounds; {why}"))
+}
+
+fn tainted(rounds: &[Measured<'_>]) -> Option<(Verdict, String)> {
+    let sum = |count: fn(&Measurement) -> u64| {
+        rounds.iter().fold(0u64, |total, r| total.saturating_add(count(r.measurement)))
+    };
+    let failed = sum(|m| m.requests.failed.saturating_add(m.connection.failed));
+    let all = sum(|m| m.requests.ok).saturating_add(failed);
+    let share = failed as f64 / all as f64;
+    if all == 0 || share <= TAINTED_ABOVE {
+        return None;
+    }
+    let mut by_kind: BTreeMap<(Phase, &str), u64> = BTreeMap::new();
+    for error in rounds.iter().flat_map(|r| &r.measurement.errors) {
+        let count = by_kind.entry((error.phase, &error.kind)).or_default();
+        *count = count.saturating_add(error.count);
+    }
+    let mut errors: Vec<ErrorCount> = by_kind
+        .into_iter()
+        .map(|((phase, kind), count)| ErrorCount {
+            phase,
+            kind: kind.into(),
+            count,
+            requests: count,
+            example: None,
+        })
+        .collect();
+    errors.sort_by_key(|e| std::cmp::Reverse(e.count));
+    let reason = format!(
+        "{} of {} requests failed ({:.2} %){}",
+        group_thousands(failed),
+        group_thousands(all),
+        share * 100.0,
+        errors_in_words(&errors)
+    );
+    Some((Verdict::Tainted, reason))
+}
+
+/// `: 12 × unexpected status, 3 × read ECONNRESET`, the most frequent three.
+fn errors_in_words(errors: &[ErrorCount]) -> String {
+    if errors.is_empty() {
+        return String::new();
+    }
+    let words: Vec<String> = errors
+        .iter()
+        .take(3)
+        .map(|e| format!("{} × {} {}", group_thousands(e.count), phase_name(e.phase), e.kind))
+        .collect();
+    let rest = if errors.len() > 3 { ", …" } else { "" };
+    format!(": {}{rest}", words.join(", "))
+}
+
+/// The name of a phase as it stands in the JSON.
+pub fn phase_name(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Connect => "connect",
+        Phase::Tls => "tls",
+        Phase::Write => "write",
+        Phase::Read => "read",
+        Phase::Framing => "framing",
+        Phase::Timeout => "timeout",
+        Phase::Unexpected => "unexpected",
+    }
+}
+
+/// A server is at its limit when the CPUs it was given are, or when its busiest thread is: a
+/// single-threaded server on two CPUs leaves one of them idle however hard it is driven.
+fn bound(figures: &Figures) -> Option<Bound> {
+    let server = [figures.server_busy, figures.server_busiest_thread].into_iter().flatten().reduce(f64::max);
+    if server.is_none() && figures.generator_busy.is_none() {
+        return None;
+    }
+    Some(if server.is_some_and(|busy| busy >= SERVER_AT_LIMIT) {
+        Bound::Server
+    } else if figures.generator_busy.is_some_and(|busy| busy >= GENERATOR_AT_LIMIT) {
+        Bound::Generator
+    } else {
+        Bound::Neither
+    })
+}
+
+fn generator_bound(figures: &Figures, bound: Option<Bound>) -> Option<(Verdict, String)> {
+    if bound != Some(Bound::Generator) {
+        return None;
+    }
+    let percent = |share: Option<f64>| share.map_or("n/a".into(), |s| format!("{:.0} %", s * 100.0));
+    let reason = format!(
+        "a generator thread {} busy, the server's CPUs {}, its busiest thread {}",
+        percent(figures.generator_busy),
+        percent(figures.server_busy),
+        percent(figures.server_busiest_thread)
+    );
+    Some((Verdict::GeneratorBound, reason))
+}
+
+fn starved(cell: &CellRecord, figures: &Figures) -> Option<(Verdict, String)> {
+    let offered = stats::offered(cell);
+    let in_flight = figures.in_flight.filter(|n| stats::starved(*n, offered))?;
+    Some((Verdict::Starved, format!("{} of {offered} in flight", approximate(in_flight))))
+}
+
+/// An in-flight figure as footnotes print it: `~72.6`, and `~0.06` below one.
+pub fn approximate(in_flight: f64) -> String {
+    if in_flight < 1.0 { format!("~{in_flight:.2}") } else { format!("~{in_flight:.1}") }
+}
+
+fn unstable(figures: &Figures, rounds: usize, settings: &Settings) -> Option<(Verdict, String)> {
+    let spread = figures.spread.filter(|s| rounds >= 2 && *s > settings.unstable_above)?;
+    let reason = format!(
+        "±{:.1} % req/s over {rounds} rounds, more than the ±{} % allowed",
+        spread * 100.0,
+        // Printed from a whole number of tenths: 0.07 × 100 is not 7 in binary.
+        (settings.unstable_above * 1000.0).round() / 10.0
+    );
+    Some((Verdict::Unstable, reason))
+}
+
+/// Rank of a verdict, weightiest first.
+fn weight(verdict: Verdict) -> u8 {
+    match verdict {
+        Verdict::WrongProtocol => 0,
+        Verdict::Interrupted => 1,
+        Verdict::Failed => 2,
+        Verdict::Absent => 3,
+        Verdict::Tainted => 4,
+        Verdict::GeneratorBound => 5,
+        Verdict::Starved => 6,
+        Verdict::Unstable => 7,
+        Verdict::Valid => 8,
+    }
+}
+
+const NOT_REACHED: &str = "not reached before the run ended";
