@@ -1,0 +1,93 @@
+//! Owns the names of all keys, table by table. The parser refuses what is not listed here, and a
+//! test holds `docs/scenarios.md` to it.
+
+/// The keys of one table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TableKeys {
+    /// The table as people write it, e.g. `[run]`.
+    pub table: &'static str,
+    /// Its keys.
+    pub keys: &'static [&'static str],
+}
+
+/// Keys above the first table.
+pub const TOP: TableKeys = TableKeys {
+    table: "the top level",
+    keys: &["format", "title", "report", "template", "run", "pin", "expect", "server", "section"],
+};
+
+/// Rounds, times, deadlines.
+pub const RUN: TableKeys = TableKeys {
+    table: "[run]",
+    keys: &[
+        "rounds",
+        "duration",
+        "warmup",
+        "drain",
+        "settle",
+        "timeout",
+        "connect_timeout",
+        "build_deadline",
+        "start_deadline",
+        "cell_grace",
+        "server_deadline",
+        "run_deadline",
+        "percentiles",
+        "unstable_above",
+        "wait",
+    ],
+};
+
+/// Who runs where.
+pub const PIN: TableKeys =
+    TableKeys { table: "[pin]", keys: &["servers", "generator", "workers", "generator_threads", "overlap"] };
+
+/// What every response must be.
+pub const EXPECT: TableKeys = TableKeys { table: "[expect]", keys: &["path", "status", "body", "length"] };
+
+/// A server in a scenario.
+pub const SERVER: TableKeys = TableKeys {
+    table: "[[server]]",
+    keys: &[
+        "use",
+        "dir",
+        "name",
+        "label",
+        "requires",
+        "build",
+        "command",
+        "env",
+        "render",
+        "protocols",
+        "version",
+        "stop",
+        "port",
+        "tls_port",
+        "note",
+    ],
+};
+
+/// A server in a `server.toml` of its own: the same, without what says where it stands.
+pub const SERVER_FILE: TableKeys = TableKeys { table: "server.toml", keys: SERVER.keys.split_at(2).1 };
+
+/// How a server is stopped.
+pub const STOP: TableKeys = TableKeys { table: "stop", keys: &["signal", "grace"] };
+
+/// One table of the report.
+pub const SECTION: TableKeys = TableKeys {
+    table: "[[section]]",
+    keys: &[
+        "title",
+        "kind",
+        "protocol",
+        "protocols",
+        "cells",
+        "duration",
+        "requests",
+        "connections",
+        "warmup",
+    ],
+};
+
+/// Every table a scenario can have, in the order of the reference.
+pub const TABLES: &[TableKeys] = &[TOP, RUN, PIN, EXPECT, SERVER, STOP, SECTION];

@@ -1,0 +1,190 @@
+//! Owns what the command line does to a scenario: narrowing it to some servers, sections and cells,
+//! replacing rounds and times, and the phrases that record it.
+
+use super::model::{Cell, Scenario, SectionLimit};
+use super::sections::parse_cell;
+use super::settings::check_rounds;
+use super::suggest::nearest;
+use super::{Overrides, ScenarioError};
+use crate::results::SectionKind;
+use crate::units::format_duration;
+
+/// Applies `overrides` to a scenario and records each that changes something.
+///
+/// # Errors
+/// A name, title or cell the scenario does not have, with those it has; a value out of range.
+pub(super) fn apply(scenario: &mut Scenario, overrides: &Overrides) -> Result<(), ScenarioError> {
+    narrow_servers(scenario, &overrides.servers).map_err(ScenarioError)?;
+    narrow_sections(scenario, &overrides.sections).map_err(ScenarioError)?;
+    narrow_cells(scenario, &overrides.cells).map_err(ScenarioError)?;
+    let nothing_left = !scenario.sections.iter().any(|section| {
+        section.protocols.iter().any(|p| scenario.servers.iter().any(|server| server.protocols.contains(p)))
+    });
+    if nothing_left {
+        return Err(ScenarioError(
+            "no server left by --server speaks the protocol of a section left by --section or --cell; widen \
+             one of them"
+                .into(),
+        ));
+    }
+    set_rounds(scenario, overrides).map_err(ScenarioError)?;
+    set_durations(scenario, overrides).map_err(ScenarioError)?;
+    set_warmups(scenario, overrides);
+    Ok(())
+}
+
+fn narrow_servers(scenario: &mut Scenario, wanted: &[String]) -> Result<(), String> {
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<String> = scenario.servers.iter().map(|server| server.name.clone()).collect();
+    let is = |server: &super::ServerSpec, name: &str| {
+        server.name.eq_ignore_ascii_case(name) || server.label.to_lowercase() == name.to_lowercase()
+    };
+    for name in wanted {
+        if !scenario.servers.iter().any(|server| is(server, name)) {
+            return Err(unknown("--server", name, &names));
+        }
+    }
+    scenario.servers.retain(|server| wanted.iter().any(|name| is(server, name)));
+    let left: Vec<String> = scenario.servers.iter().map(|server| server.name.clone()).collect();
+    record(scenario, "servers", left.join(", "), names.join(", "));
+    Ok(())
+}
+
+fn narrow_sections(scenario: &mut Scenario, wanted: &[String]) -> Result<(), String> {
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    let titles: Vec<String> = scenario.sections.iter().map(|section| section.title.clone()).collect();
+    let mut keep = vec![false; titles.len()];
+    for name in wanted {
+        let found = matching_sections(name, &titles);
+        if found.is_empty() {
+            let numbered: Vec<String> =
+                titles.iter().enumerate().map(|(index, title)| format!("{} ({title})", index + 1)).collect();
+            return Err(unknown("--section", name, &numbered));
+        }
+        for index in found {
+            keep[index] = true;
+        }
+    }
+    let mut index = 0;
+    scenario.sections.retain(|_| {
+        index += 1;
+        keep[index - 1]
+    });
+    let left: Vec<String> = scenario.sections.iter().map(|section| section.title.clone()).collect();
+    record(scenario, "sections", quoted(&left), quoted(&titles));
+    Ok(())
+}
+
+/// Indices of the sections meant: by number from 1, by whole title, by a part of it.
+fn matching_sections(name: &str, titles: &[String]) -> Vec<usize> {
+    if let Ok(number) = name.parse::<usize>() {
+        return number.checked_sub(1).filter(|index| *index < titles.len()).into_iter().collect();
+    }
+    let name = name.to_lowercase();
+    let lower: Vec<String> = titles.iter().map(|title| title.to_lowercase()).collect();
+    if let Some(index) = lower.iter().position(|title| *title == name) {
+        return vec![index];
+    }
+    (0..titles.len()).filter(|index| !name.trim().is_empty() && lower[*index].contains(&name)).collect()
+}
+
+fn narrow_cells(scenario: &mut Scenario, wanted: &[String]) -> Result<(), String> {
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    let all = distinct_cells(scenario);
+    let mut cells: Vec<Cell> = Vec::with_capacity(wanted.len());
+    for text in wanted {
+        let cell = parse_cell(text).map_err(|what| format!("--cell {text}: {what}"))?;
+        let names: Vec<String> = all.iter().map(Cell::to_string).collect();
+        if !all.contains(&cell) {
+            return Err(unknown("--cell", text, &names));
+        }
+        cells.push(cell);
+    }
+    for section in &mut scenario.sections {
+        section.cells.retain(|cell| cells.contains(cell));
+    }
+    scenario.sections.retain(|section| !section.cells.is_empty());
+    let left = distinct_cells(scenario);
+    let list = |cells: &[Cell]| cells.iter().map(Cell::to_string).collect::<Vec<_>>().join(", ");
+    record(scenario, "cells", list(&left), list(&all));
+    Ok(())
+}
+
+fn set_rounds(scenario: &mut Scenario, overrides: &Overrides) -> Result<(), String> {
+    let Some(rounds) = overrides.rounds else { return Ok(()) };
+    let rounds = check_rounds(rounds.into()).map_err(|what| format!("--rounds: {what}"))?;
+    let before = std::mem::replace(&mut scenario.run.rounds, rounds);
+    record(scenario, "rounds", rounds.to_string(), before.to_string());
+    Ok(())
+}
+
+/// Replaces the length of every window that has one; a window ended by a count keeps its count.
+fn set_durations(scenario: &mut Scenario, overrides: &Overrides) -> Result<(), String> {
+    let Some(duration) = overrides.duration else { return Ok(()) };
+    if duration.is_zero() {
+        return Err("--duration: no time at all; write a duration above zero, like `10s`".into());
+    }
+    let usual = std::mem::replace(&mut scenario.run.duration, duration);
+    record(scenario, "duration", format_duration(duration), format_duration(usual));
+    for index in 0..scenario.sections.len() {
+        let section = &mut scenario.sections[index];
+        let SectionLimit::Duration(before) = section.limit else { continue };
+        section.limit = SectionLimit::Duration(duration);
+        if before != usual {
+            let key = format!("duration of \"{}\"", section.title);
+            record(scenario, &key, format_duration(duration), format_duration(before));
+        }
+    }
+    Ok(())
+}
+
+/// Replaces every warm-up; a setup section without one stays without.
+fn set_warmups(scenario: &mut Scenario, overrides: &Overrides) {
+    let Some(warmup) = overrides.warmup else { return };
+    let usual = std::mem::replace(&mut scenario.run.warmup, warmup);
+    record(scenario, "warmup", format_duration(warmup), format_duration(usual));
+    for index in 0..scenario.sections.len() {
+        let section = &mut scenario.sections[index];
+        if section.kind == SectionKind::Setup && section.warmup.is_zero() {
+            continue;
+        }
+        let before = std::mem::replace(&mut section.warmup, warmup);
+        if before != usual {
+            let key = format!("warmup of \"{}\"", section.title);
+            record(scenario, &key, format_duration(warmup), format_duration(before));
+        }
+    }
+}
+
+/// Adds `key = now (scenario: before)`, unless nothing changed.
+fn record(scenario: &mut Scenario, key: &str, now: String, before: String) {
+    if now != before {
+        scenario.overrides.push(format!("{key} = {now} (scenario: {before})"));
+    }
+}
+
+fn unknown(option: &str, name: &str, known: &[String]) -> String {
+    let names: Vec<&str> = known.iter().map(String::as_str).collect();
+    let guess = nearest(name, &names).map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+    format!("{option} {name}: not in the scenario; {guess}it has {}", known.join(", "))
+}
+
+fn distinct_cells(scenario: &Scenario) -> Vec<Cell> {
+    let mut cells = Vec::new();
+    for cell in scenario.sections.iter().flat_map(|section| &section.cells) {
+        if !cells.contains(cell) {
+            cells.push(*cell);
+        }
+    }
+    cells
+}
+
+fn quoted(titles: &[String]) -> String {
+    titles.iter().map(|title| format!("\"{title}\"")).collect::<Vec<_>>().join(", ")
+}

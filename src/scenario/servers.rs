@@ -1,0 +1,307 @@
+//! Owns `[[server]]`: resolving `use`, and checking what a server is started with.
+
+use std::collections::{BTreeMap, HashSet};
+use std::io::ErrorKind;
+use std::path::{Component, Path, PathBuf};
+
+use super::expand::{Files, one_line};
+use super::file::{Maybe, RawServer};
+use super::model::{Machine, PLACEHOLDERS, ServerSpec};
+use super::sections::protocol_name;
+use super::source::{At, Source};
+use super::suggest::{instead, nearest};
+use super::{ScenarioError, file::PROTOCOLS};
+use crate::time::Span;
+
+/// Resolves and checks every server.
+///
+/// # Errors
+/// The first mistake, in the file it stands in.
+pub(super) fn servers(
+    raw: Vec<RawServer>,
+    files: &Files<'_>,
+    machine: &Machine,
+) -> Result<Vec<ServerSpec>, ScenarioError> {
+    let mut specs: Vec<ServerSpec> = Vec::with_capacity(raw.len());
+    let mut ports: BTreeMap<u16, String> = BTreeMap::new();
+    for server in raw {
+        let (server, dir) = resolve(server, files)?;
+        let spec = check(&server, &dir, files, machine)?;
+        if specs.iter().any(|other| other.name == spec.name) {
+            let place = server.name.as_ref().filter(|_| server.uses.is_none()).map(|name| &name.place);
+            let place = place.or(server.uses.as_ref().map(|uses| &uses.place)).unwrap_or(&server.place);
+            return Err(place.mistake(format_args!(
+                "there is a server `{0}` already; give this one another name, like `name = \"{0}-2\"`",
+                spec.name
+            )));
+        }
+        for (port, number) in [(&server.port, spec.port), (&server.tls_port, spec.tls_port)] {
+            let (Some(port), Some(number)) = (port, number) else { continue };
+            if let Some(other) = ports.insert(number, spec.name.clone()) {
+                return Err(port.mistake(format_args!(
+                    "port {number} is fixed for `{other}` already; write another, or leave it out to have one \
+                     allocated"
+                )));
+            }
+        }
+        specs.push(spec);
+    }
+    Ok(specs)
+}
+
+/// Follows `use`; returns the server with the folder it stands in.
+fn resolve(server: RawServer, files: &Files<'_>) -> Result<(RawServer, PathBuf), ScenarioError> {
+    let Some(uses) = &server.uses else {
+        let dir = server.dir.as_ref().map_or(PathBuf::new(), |dir| PathBuf::from(&dir.value));
+        let dir = normal(&files.scenario_dir().join(dir));
+        return Ok((server, dir));
+    };
+    if let Some(dir) = &server.dir {
+        return Err(
+            dir.mistake("a server with `use` stands in the folder of its server.toml; leave `dir` out")
+        );
+    }
+    check_name(uses)?;
+    let Some(root) = files.root() else {
+        return Err(uses.mistake(format_args!(
+            "no folder above the scenario holds `servers/`; make `servers/{}/server.toml`, or describe the \
+             server here",
+            uses.value
+        )));
+    };
+    let dir = root.join("servers").join(&uses.value);
+    let path = dir.join("server.toml");
+    let text = files.read(&path).map_err(|error| {
+        if error.kind() != ErrorKind::NotFound {
+            return uses.mistake(format_args!("cannot read {}: {error}", files.shown(&path)));
+        }
+        let known = files.entries(&root.join("servers"));
+        let known: Vec<&str> = known.iter().map(String::as_str).collect();
+        let suggestion = match nearest(&uses.value, &known) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "make it, or describe the server here".to_owned(),
+        };
+        uses.mistake(format_args!("there is no {}; {suggestion}", files.shown(&path)))
+    })?;
+    let base = RawServer::parse(&Source::new(files.shown(&path), text))?;
+    Ok((server.over(base), dir))
+}
+
+fn check(
+    server: &RawServer,
+    dir: &Path,
+    files: &Files<'_>,
+    machine: &Machine,
+) -> Result<ServerSpec, ScenarioError> {
+    let name = server.name.as_ref().ok_or_else(|| {
+        server.place.missing("name").mistake("missing; write `name`, or `use` for a server of servers/")
+    })?;
+    check_name(name)?;
+    let command = server.command.as_ref().ok_or_else(|| {
+        server.place.missing("command").mistake("missing; say how the server is started, word by word")
+    })?;
+    let protocols = server.protocols.as_ref().ok_or_else(|| {
+        server.place.missing("protocols").mistake(format_args!(
+            "missing; list what the server offers of {}",
+            PROTOCOLS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+        ))
+    })?;
+    check_protocols(protocols)?;
+    let render = render(&server.render, dir, files)?;
+    // A build and a version command run without a start: there are no ports, no certificate then.
+    let build = words(&server.build, WITHOUT_START, true)?;
+    let version = words(&server.version, WITHOUT_START, true)?;
+    check_words(command, STARTED, !render.is_empty())?;
+    for (variable, value) in &server.env {
+        if variable.is_empty() || variable.contains(['=', '\0']) {
+            return Err(value.mistake(format_args!("`{variable}` cannot name an environment variable")));
+        }
+        check_placeholders(value, STARTED, !render.is_empty())?;
+    }
+    let requires = words(&server.requires, &[], true)?;
+    let (port, tls_port) = (port(&server.port, machine)?, port(&server.tls_port, machine)?);
+    Ok(ServerSpec {
+        name: name.value.clone(),
+        label: match &server.label {
+            Some(label) => one_line(label)?,
+            None => name.value.clone(),
+        },
+        dir: dir.to_string_lossy().into_owned(),
+        requires,
+        build,
+        command: plain(command),
+        env: server.env.iter().map(|(name, value)| (name.clone(), value.value.clone())).collect(),
+        render,
+        protocols: protocols.value.iter().map(|protocol| protocol.value).collect(),
+        version,
+        stop_signal: match &server.stop_signal {
+            Some(signal) => check_signal(signal)?,
+            None => "TERM".to_owned(),
+        },
+        stop_grace: server.stop_grace.as_ref().map_or(DEFAULT_STOP_GRACE, |grace| grace.value),
+        port,
+        tls_port,
+        note: server.note.as_ref().map(one_line).transpose()?,
+    })
+}
+
+fn check_name(name: &At<String>) -> Result<(), ScenarioError> {
+    let text = &name.value;
+    let fine = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    if text.is_empty() || text.starts_with('.') || !text.chars().all(fine) {
+        return Err(name.mistake(format_args!(
+            "`{text}` cannot name a server; use letters, digits, `-`, `_` and `.`, and put the rest in `label`"
+        )));
+    }
+    Ok(())
+}
+
+fn check_protocols(protocols: &At<Vec<At<crate::results::Protocol>>>) -> Result<(), ScenarioError> {
+    if protocols.value.is_empty() {
+        return Err(protocols.mistake("no protocol in the list; name at least one"));
+    }
+    let mut seen = HashSet::new();
+    match protocols.value.iter().find(|protocol| !seen.insert(protocol.value)) {
+        Some(twice) => {
+            Err(twice.mistake(format_args!("{} is listed twice; leave one out", protocol_name(twice.value))))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Config files: relative, inside the server's folder, readable now.
+fn render(raw: &Maybe<Vec<At<String>>>, dir: &Path, files: &Files<'_>) -> Result<Vec<String>, ScenarioError> {
+    let Some(list) = raw else { return Ok(Vec::new()) };
+    for file in &list.value {
+        let path = Path::new(&file.value);
+        if file.value.is_empty() || !path.components().all(|part| matches!(part, Component::Normal(_))) {
+            return Err(file.mistake(format_args!(
+                "`{}` is not a file inside the server's folder; name it relative to {}",
+                file.value,
+                files.shown(dir)
+            )));
+        }
+        if let Err(error) = files.read(&dir.join(path)) {
+            return Err(file.mistake(format_args!(
+                "cannot read {}: {error}; correct the name or make the file",
+                files.shown(&dir.join(path))
+            )));
+        }
+    }
+    Ok(plain(list))
+}
+
+/// A command that may be left out; given, it needs its program's name.
+fn words(
+    raw: &Maybe<Vec<At<String>>>,
+    placeholders: &[&str],
+    config: bool,
+) -> Result<Vec<String>, ScenarioError> {
+    let Some(list) = raw else { return Ok(Vec::new()) };
+    check_words(list, placeholders, config)?;
+    Ok(plain(list))
+}
+
+fn check_words(list: &At<Vec<At<String>>>, placeholders: &[&str], config: bool) -> Result<(), ScenarioError> {
+    let Some(first) = list.value.first() else {
+        return Err(list.mistake("an empty list; name a program, or leave the key out"));
+    };
+    if first.value.is_empty() {
+        return Err(first.mistake("an empty word where a program's name belongs"));
+    }
+    list.value.iter().try_for_each(|word| check_placeholders(word, placeholders, config))
+}
+
+/// Refuses `{word}` for words that are no placeholder usable here. Other braces are left alone:
+/// they belong to shells and configuration languages, `${word}` included.
+fn check_placeholders(text: &At<String>, usable: &[&str], config: bool) -> Result<(), ScenarioError> {
+    for name in placeholders(&text.value) {
+        if !PLACEHOLDERS.iter().any(|(known, _)| *known == name) {
+            return Err(
+                text.mistake(format_args!("unknown placeholder {{{name}}}; {}", instead(name, STARTED)))
+            );
+        }
+        if !usable.contains(&name) {
+            let usable = if usable.is_empty() { "no placeholder".to_owned() } else { usable.join(", ") };
+            return Err(text.mistake(format_args!("{{{name}}} has no value here; this key can use {usable}")));
+        }
+        if name == "config" && !config {
+            return Err(text.mistake("{config} is the first file of `render`; list one there"));
+        }
+    }
+    Ok(())
+}
+
+/// The lower-case words in single braces.
+fn placeholders(text: &str) -> impl Iterator<Item = &str> {
+    text.match_indices('{').filter_map(|(start, _)| {
+        let (before, rest) = (&text[..start], &text[start + 1..]);
+        let name = &rest[..rest.find('}')?];
+        let word = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+        (word && !before.ends_with(['$', '{'])).then_some(name)
+    })
+}
+
+fn check_signal(signal: &At<String>) -> Result<String, ScenarioError> {
+    let text = signal.value.to_ascii_uppercase();
+    let name = text.strip_prefix("SIG").unwrap_or(&text);
+    if SIGNALS.contains(&name) {
+        return Ok(name.to_owned());
+    }
+    Err(signal.mistake(format_args!("unknown signal `{}`; {}", signal.value, instead(name, SIGNALS))))
+}
+
+/// A fixed port: one that no client's connection can have taken before the server starts.
+fn port(raw: &Maybe<i64>, machine: &Machine) -> Result<Option<u16>, ScenarioError> {
+    let Some(port) = raw else { return Ok(None) };
+    let number = match u16::try_from(port.value) {
+        Ok(number) if number > 0 => number,
+        _ => {
+            return Err(port.mistake(format_args!(
+                "{} is not a port; write 1 to 65535, or leave it out to have one allocated",
+                port.value
+            )));
+        }
+    };
+    let (first, last) = machine.ephemeral_ports;
+    let reserved = machine.reserved_ports.iter().any(|(low, high)| (*low..=*high).contains(&number));
+    if (first..=last).contains(&number) && !reserved {
+        return Err(port.mistake(format_args!(
+            "port {number} lies in the ephemeral range {first}-{last}, where any client may take it first; \
+             write one outside, or reserve it with `sysctl -w net.ipv4.ip_local_reserved_ports={number}`"
+        )));
+    }
+    Ok(Some(number))
+}
+
+fn plain(list: &At<Vec<At<String>>>) -> Vec<String> {
+    list.value.iter().map(|word| word.value.clone()).collect()
+}
+
+/// The path without `.` and `..`, by its text alone.
+fn normal(path: &Path) -> PathBuf {
+    let mut out = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                out.pop();
+            }
+            part => out.push(part),
+        }
+    }
+    out
+}
+
+/// Placeholders of a start.
+const STARTED: &[&str] =
+    &["port", "http_port", "https_port", "cert", "key", "workers", "dir", "run_dir", "config"];
+
+/// Placeholders that have a value before anything is started.
+const WITHOUT_START: &[&str] = &["dir", "workers"];
+
+/// Signals that ask a process to stop. KILL is among them for servers that have nothing to save.
+const SIGNALS: &[&str] = &["TERM", "INT", "QUIT", "HUP", "USR1", "USR2", "WINCH", "KILL"];
+
+/// Longer than any server of the comparison takes to close its idle connections.
+const DEFAULT_STOP_GRACE: Span = Span::from_secs(5);

@@ -1,0 +1,174 @@
+//! Owns the mistakes: pieces of the full scenario, and what to put in their place to go wrong. The
+//! messages stand in the snapshot beside it.
+
+use super::*;
+
+#[test]
+fn every_mistake_has_its_message() {
+    let mut messages = String::new();
+    for (right, wrong) in MISTAKES {
+        assert!(FULL.contains(right), "{right}");
+        let result = check_text(&FULL.replacen(right, wrong, 1), &Overrides::default());
+        let error = result.map(|_| ()).expect_err(wrong).to_string();
+        assert!(!error.contains('\n'), "one line: {error}");
+        messages += &format!("{}\n    {error}\n", wrong.trim_end().replace('\n', "\n... "));
+    }
+    insta::assert_snapshot!(messages);
+}
+
+#[test]
+fn a_file_that_cannot_be_read_says_why() {
+    let error =
+        check(Path::new("/r/scenarios/b.toml"), &|path| files("", path), &machine(), &Overrides::default());
+    assert_eq!(
+        error.unwrap_err().to_string(),
+        "/r/scenarios/b.toml: cannot read the scenario: no such file; correct the path"
+    );
+}
+
+#[test]
+fn use_without_a_servers_folder_says_where_it_was_looked_for() {
+    let alone = |path: &Path| match path.to_str() {
+        Some("/x/a.toml") => Ok(FULL.to_owned()),
+        _ => Err(Error::from(ErrorKind::NotFound)),
+    };
+    let error = check(Path::new("/x/a.toml"), &alone, &machine(), &Overrides::default());
+    assert_eq!(
+        error.unwrap_err().to_string(),
+        "/x/a.toml:37:7: server[1].use: no folder above the scenario holds `servers/`; make \
+         `servers/nginx/server.toml`, or describe the server here"
+    );
+}
+
+/// What a right piece of [`FULL`] is replaced with.
+const MISTAKES: &[(&str, &str)] = &[
+    // The file.
+    ("title = \"Everything\"", "title = \"Everything"),
+    ("title = \"Everything\"", "title = \"Everything\"\ntitle = \"Again\""),
+    ("format = 1\n", ""),
+    ("format = 1", "format = 2\nnew_key = true"),
+    ("format = 1", "format = 0"),
+    ("format = 1", "format = \"1\""),
+    ("title = \"Everything\"\n", ""),
+    ("title = \"Everything\"", "title = \" \""),
+    ("title = \"Everything\"", "title = \"a\\nb\""),
+    ("title = \"Everything\"", "titel = \"Everything\""),
+    ("report = \"ALL_RESULTS\"", "report = \"../ALL\""),
+    ("report = \"ALL_RESULTS\"", "report = \"ALL.md\""),
+    ("template = \"http\"", "template = \"htpp\""),
+    ("template = \"http\"", "template = \"http3\"\n[rnu]"),
+    ("template = \"http\"", "template = \"table\""),
+    // [run]
+    ("rounds = 5", "rounds = 0"),
+    ("rounds = 5", "rounds = -1"),
+    ("rounds = 5", "rounds = 2.5"),
+    ("rounds = 5", "rounds = 0xffffffffffffffffff"),
+    ("rounds = 5", "requests = 100"),
+    ("rounds = 5", "speed = 100"),
+    ("duration = \"1m\"", "duration = 10"),
+    ("duration = \"1m\"", "duration = \"10\""),
+    ("duration = \"1m\"", "duration = \"0s\""),
+    ("duration = \"1m\"", "Duration = \"1m\""),
+    ("drain = \"250ms\"", "drain = \"1 minute\""),
+    ("run_deadline = \"1h\"", "run_deadline = \"0s\""),
+    ("percentiles = [50, 99.9]", "percentiles = [50, 100]"),
+    ("percentiles = [50, 99.9]", "percentiles = [0]"),
+    ("percentiles = [50, 99.9]", "percentiles = [50.0, 50]"),
+    ("percentiles = [50, 99.9]", "percentiles = []"),
+    ("percentiles = [50, 99.9]", "percentiles = 99"),
+    ("percentiles = [50, 99.9]", "percentiles = [nan]"),
+    ("percentiles = [50, 99.9]", "percentiles = [\"p50\"]"),
+    ("unstable_above = 0.05", "unstable_above = 5"),
+    ("wait = \"poll\"", "wait = \"pool\""),
+    ("wait = \"poll\"", "wait = \"spin\""),
+    // [pin]
+    ("servers = [1]", "servers = \"0-1\""),
+    ("servers = [1]", "servers = \"99\""),
+    ("servers = [1]", "servers = 1"),
+    ("servers = [1]", "servers = []"),
+    ("servers = [1]", "servers = [-1]"),
+    ("servers = [1]", "servers = \"1-0\""),
+    ("servers = [1]", "servers = \"0-9999999\""),
+    ("servers = [1]", "servers = \"atuo\""),
+    ("servers = [1]\n", "servers = \"auto\"\ngenerator = \"0-1\"\n#"),
+    ("servers = [1]", "cores = \"0-3\""),
+    ("workers = 2", "workers = 0"),
+    ("generator_threads = 1", "generator_threads = 2"),
+    ("[pin]", "[expect]"),
+    // [expect]
+    ("path = \"/16k?a=b\"", "path = \"16k\""),
+    ("path = \"/16k?a=b\"", "path = \"/a b\""),
+    ("status = 200", "status = 100"),
+    ("status = 200", "status = \"200\""),
+    ("status = 200", "status = 204"),
+    ("length = 14", "length = 13"),
+    ("length = 14", "length = -1"),
+    // [[server]]
+    ("use = \"nginx\"", "use = \"ngnix\""),
+    ("use = \"nginx\"", "use = \"apache\""),
+    ("use = \"nginx\"", "use = \"../nginx\""),
+    ("use = \"nginx\"", "use = \"slip\""),
+    ("use = \"nginx\"", "use = \"nginx\"\ndir = \"x\""),
+    ("use = \"nginx\"", "use = \"nginx\"\nrender = [\"missing.conf\"]"),
+    ("use = \"nginx\"", "use = \"nginx\"\nrender = [\"../../etc/passwd\"]"),
+    ("use = \"nginx\"", "use = \"nginx\"\nrender = [\"/etc/passwd\"]"),
+    ("use = \"nginx\"", "use = \"nginx\"\nstop = { signal = \"TREM\" }"),
+    ("use = \"nginx\"", "use = \"nginx\"\nstop = { signal = \"TERM\", after = \"2s\" }"),
+    ("use = \"nginx\"", "use = \"nginx\"\nstop = \"TERM\""),
+    ("use = \"nginx\"\n", ""),
+    ("name = \"own\"", "name = \"nginx\""),
+    ("name = \"own\"", "name = \"my own\""),
+    ("command = [\"./own\"", "cmd = [\"./own\""),
+    ("command = [\"./own\", ", "command = \"./own\"\nrequires = ["),
+    ("command = [\"./own\"", "command = [\"\""),
+    ("command = [\"./own\"", "command = [\"{prot}\""),
+    ("command = [\"./own\"", "command = [\"{config}\""),
+    ("command = [\"./own\"", "command = [1"),
+    ("\"W={workers}\"", "\"{port}\""),
+    ("protocols = [\"h1\"]", "protocols = [\"h3\"]"),
+    ("protocols = [\"h1\"]", "protocols = [\"h1\", \"h1\"]"),
+    ("protocols = [\"h1\"]", "protocols = []"),
+    ("protocols = [\"h1\"]", "protocols = \"h1\""),
+    ("env = { LEVEL = \"error\" }", "env = { LEVEL = 3 }"),
+    ("env = { LEVEL = \"error\" }", "env = { LEVEL = \"{hots}\" }"),
+    ("env = { LEVEL = \"error\" }", "env = { \"A=B\" = \"c\" }"),
+    ("port = 8080", "port = 40001"),
+    ("port = 8080", "port = 40002"),
+    ("port = 8080", "port = 0"),
+    ("port = 8080", "port = 8080\ntls_port = 8080"),
+    ("note = \"by hand\"", "note = \"\""),
+    // [[section]]
+    ("title = \"Plaintext\"", "title = \"TLS\""),
+    ("title = \"Plaintext\"\n", ""),
+    ("kind = \"closed-loop\"\n", ""),
+    ("kind = \"closed-loop\"", "kind = \"closedloop\""),
+    ("kind = \"closed-loop\"", "kind = \"ratio\""),
+    ("protocol = \"h1\"\n", ""),
+    ("protocol = \"h1\"", "protocol = \"http\""),
+    ("protocol = \"h1\"", "protocol = \"h1\"\nprotocols = [\"h1\"]"),
+    ("protocols = [\"h1s\"]", "protocols = [\"h1s\", \"h1\"]"),
+    ("cells = [\"1x1\", \"50x1\"]\n", ""),
+    ("cells = [\"1x1\", \"50x1\"]", "cells = []"),
+    ("cells = [\"1x1\", \"50x1\"]", "conections = [1]"),
+    ("cells = [\"1x1\", \"50x1\"]", "cells = [\"1x1\"]\nconcurrency = 1"),
+    ("cells = [\"1x1\", \"50x1\"]", "cells = [1, 50]"),
+    ("cells = [\"1x1\", \"50x1\"]", "cells = [\"1x1\", \"0x1\"]"),
+    ("cells = [\"1x1\", \"50x1\"]", "cells = [\"1x0\"]"),
+    ("cells = [\"1x1\", \"50x1\"]", "cells = [\"50\"]"),
+    ("cells = [\"1x1\", \"50x1\"]", "cells = [\"1X1\"]"),
+    ("cells = [\"1x1\", \"50x1\"]", "cells = [\"x\"]"),
+    ("cells = [\"1x1\", \"50x1\"]", "cells = [\"-1x1\"]"),
+    ("cells = [\"1x1\", \"50x1\"]", "cells = [\"99999999999999999999x1\"]"),
+    ("cells = [\"1x1\", \"50x1\"]", "cells = [\"1x1\", \"50x1\", \"1x1\"]"),
+    ("cells = [\"1x1\", \"50x1\"]", "cells = [\"1x1\", \"10x10\"]"),
+    ("cells = [\"1x1\", \"50x1\"]", "cells = [\"1x1\", \"1000x1\"]"),
+    ("cells = [\"1x1\", \"50x1\"]", "cells = [\"1x1\"]\nduration = \"0s\""),
+    ("cells = [\"1x1\", \"50x1\"]", "cells = [\"1x1\"]\nconnections = 5"),
+    ("requests = 1000", "requests = 1000\nduration = \"1s\""),
+    ("requests = 1000", "requests = 0"),
+    ("requests = 1000", "requests = 9"),
+    ("connections = 100", "connections = 100\nduration = \"1s\""),
+    ("connections = 100", "requests = 100"),
+    ("connections = 100", "connections = 100\ncells = [\"10x2\"]"),
+    ("connections = 100", "connections = 100\nrounds = 2"),
+];

@@ -1,0 +1,244 @@
+//! Owns the tests of whole scenarios: what a right one becomes, and the message of every mistake.
+
+use std::io::{Error, ErrorKind};
+use std::path::Path;
+
+use super::*;
+use crate::results::{Protocol, SectionKind, WaitMode};
+use crate::time::Span;
+
+mod mistakes;
+mod overriding;
+mod robustness;
+
+/// Two cores without siblings, the limits of a usual distribution.
+pub(super) fn machine() -> Machine {
+    Machine {
+        cpus: vec![0, 1],
+        cores: vec![vec![0], vec![1]],
+        fd_hard_limit: 1024,
+        ephemeral_ports: (32768, 60999),
+        reserved_ports: vec![(40000, 40001)],
+    }
+}
+
+/// An inline server.
+pub(super) fn server(name: &str, protocols: &str) -> String {
+    format!("[[server]]\nname = \"{name}\"\ncommand = [\"{name}\"]\nprotocols = {protocols}\n")
+}
+
+/// A scenario; without sections it gets one of `h1`.
+pub(super) fn text(head: &str, servers: &str, sections: &str) -> String {
+    let usual = "[[section]]\ntitle = \"t\"\nkind = \"closed-loop\"\nprotocol = \"h1\"\ncells = [\"1x1\"]\n";
+    let sections = if sections.is_empty() { usual } else { sections };
+    format!("format = 1\ntitle = \"T\"\n{head}{servers}{sections}")
+}
+
+/// The scenario of a text that has no mistake.
+pub(super) fn checked(text: &str) -> Scenario {
+    check_text(text, &Overrides::default()).expect("the scenario is right").scenario
+}
+
+const NGINX: &str = r#"name = "nginx"
+label = "Nginx"
+requires = ["nginx"]
+render = ["nginx.conf"]
+command = ["nginx", "-c", "{config}"]
+env = { PORT = "{http_port}", LEVEL = "warn" }
+protocols = ["h1", "h1s"]
+version = ["nginx", "-v"]
+stop = { signal = "SIGQUIT", grace = "3s" }
+"#;
+
+const SLIP: &str = "name = \"slip\"\ncommand = [\"slip\"]\nprotocol = [\"h1\"]\n";
+
+/// A small tree: two servers and one config file.
+fn files(scenario: &str, path: &Path) -> std::io::Result<String> {
+    match path.to_str().expect("the tests use plain paths") {
+        "/r/scenarios/a.toml" => Ok(scenario.to_owned()),
+        "/r/servers" => Ok("nginx\nslip".to_owned()),
+        "/r/servers/nginx/server.toml" => Ok(NGINX.to_owned()),
+        "/r/servers/nginx/nginx.conf" => Ok("daemon off;".to_owned()),
+        "/r/servers/slip/server.toml" => Ok(SLIP.to_owned()),
+        _ => Err(Error::new(ErrorKind::NotFound, "no such file")),
+    }
+}
+
+fn check_text(text: &str, overrides: &Overrides) -> Result<Checked, ScenarioError> {
+    check(Path::new("/r/scenarios/a.toml"), &|path| files(text, path), &machine(), overrides)
+}
+
+const FULL: &str = r#"format = 1
+title = "Everything"
+report = "ALL_RESULTS"
+template = "http"
+
+[run]
+rounds = 5
+duration = "1m"
+warmup = "0s"
+drain = "250ms"
+settle = "1ms"
+timeout = "3s"
+connect_timeout = "4s"
+build_deadline = "5m"
+start_deadline = "6s"
+cell_grace = "7s"
+server_deadline = "8m"
+run_deadline = "1h"
+percentiles = [50, 99.9]
+unstable_above = 0.05
+wait = "poll"
+
+[pin]
+servers = [1]
+generator = "0"
+workers = 2
+generator_threads = 1
+
+[expect]
+path = "/16k?a=b"
+status = 200
+body = "Hello, World!\n"
+length = 14
+
+[[server]]
+use = "nginx"
+label = "nginx, warm"
+env = { LEVEL = "error" }
+port = 8080
+
+[[server]]
+name = "own"
+dir = "../own"
+build = ["make", "-C", "{dir}", "W={workers}"]
+command = ["./own", "${HOME}", "{{ json }}", "{port}", "{cert}{key}"]
+protocols = ["h1"]
+tls_port = 40001
+note = "by hand"
+
+[[section]]
+title = "Plaintext"
+kind = "closed-loop"
+protocol = "h1"
+cells = ["1x1", "50x1"]
+
+[[section]]
+title = "TLS"
+kind = "closed-loop"
+protocols = ["h1s"]
+cells = ["10x1"]
+requests = 1000
+warmup = "1s"
+
+[[section]]
+title = "Set-up"
+kind = "setup"
+protocols = ["h1", "h1s"]
+connections = 100
+"#;
+
+#[test]
+fn a_full_scenario_becomes_what_it_says() {
+    let scenario = checked(FULL);
+    assert_eq!((scenario.title.as_str(), scenario.report.as_str()), ("Everything", "ALL_RESULTS"));
+    assert_eq!(scenario.text, FULL);
+    assert_eq!(
+        scenario.run,
+        RunSettings {
+            rounds: 5,
+            duration: Span::from_secs(60),
+            warmup: Span::ZERO,
+            drain: Span::from_millis(250),
+            settle: Span::from_millis(1),
+            timeout: Span::from_secs(3),
+            connect_timeout: Span::from_secs(4),
+            build_deadline: Span::from_secs(300),
+            start_deadline: Span::from_secs(6),
+            cell_grace: Span::from_secs(7),
+            server_deadline: Some(Span::from_secs(480)),
+            run_deadline: Some(Span::from_secs(3600)),
+            percentiles: vec![50.0, 99.9],
+            unstable_above: 0.05,
+            wait: WaitMode::Poll,
+        }
+    );
+    assert_eq!(scenario.pin, Pin { servers: vec![1], generator: vec![0], workers: 2, generator_threads: 1 });
+    assert_eq!(
+        scenario.expect,
+        Expected {
+            path: "/16k?a=b".into(),
+            status: Some(200),
+            body: Some(b"Hello, World!\n".to_vec()),
+            length: Some(14),
+        }
+    );
+    assert_eq!(scenario.overrides, Vec::<String>::new());
+}
+
+#[test]
+fn a_server_overrides_the_file_it_uses() {
+    let scenario = checked(FULL);
+    let nginx = &scenario.servers[0];
+    assert_eq!((nginx.name.as_str(), nginx.label.as_str()), ("nginx", "nginx, warm"));
+    assert_eq!((nginx.dir.as_str(), nginx.port, nginx.tls_port), ("/r/servers/nginx", Some(8080), None));
+    assert_eq!((nginx.stop_signal.as_str(), nginx.stop_grace), ("QUIT", Span::from_secs(3)));
+    let env: Vec<_> = nginx.env.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    assert_eq!(env, ["LEVEL=error", "PORT={http_port}"]);
+    let own = &scenario.servers[1];
+    assert_eq!((own.label.as_str(), own.dir.as_str(), own.stop_signal.as_str()), ("own", "/r/own", "TERM"));
+    assert_eq!((own.tls_port, own.note.as_deref()), (Some(40001), Some("by hand")));
+}
+
+#[test]
+fn sections_take_their_limits_and_warm_ups() {
+    let sections = checked(FULL).sections;
+    let cell = |connections| Cell { connections, concurrency: 1 };
+    assert_eq!(sections[0].cells, [cell(1), cell(50)]);
+    assert_eq!(
+        (sections[0].limit, sections[0].warmup),
+        (SectionLimit::Duration(Span::from_secs(60)), Span::ZERO)
+    );
+    assert_eq!((sections[1].limit, sections[1].warmup), (SectionLimit::Requests(1000), Span::from_secs(1)));
+    assert_eq!((sections[2].limit, sections[2].warmup), (SectionLimit::Requests(100), Span::ZERO));
+    assert_eq!((sections[2].kind, &sections[2].cells), (SectionKind::Setup, &vec![cell(20)]));
+    assert_eq!(sections[2].protocols, [Protocol::H1, Protocol::H1s]);
+}
+
+#[test]
+fn what_is_left_out_has_defaults() {
+    let scenario = checked(&text("", &server("a", "[\"h1\"]"), ""));
+    assert_eq!((scenario.report.as_str(), scenario.template.as_str()), ("A_RESULTS", "http"));
+    assert_eq!(scenario.run, RunSettings::default());
+    assert_eq!(scenario.pin, Pin { servers: vec![0], generator: vec![1], workers: 1, generator_threads: 1 });
+    assert_eq!(scenario.expect, Expected { path: "/".into(), status: None, body: None, length: None });
+    assert_eq!(scenario.servers[0].dir, "/r/scenarios");
+}
+
+/// Server sections stand for nothing on their own: both lists are needed.
+#[test]
+fn a_scenario_without_servers_or_sections_says_so() {
+    let section = "[[section]]\ntitle = \"t\"\nkind = \"setup\"\nprotocol = \"h1\"\n";
+    for (text, message) in [
+        (text("", "", section), "/r/scenarios/a.toml:1:1: server: missing; add at least one [[server]]"),
+        (
+            text("server = []\n", "", section),
+            "/r/scenarios/a.toml:1:1: server: missing; add at least one [[server]]",
+        ),
+        (
+            format!("format = 1\ntitle = \"T\"\n{}", server("a", "[\"h1\"]")),
+            "/r/scenarios/a.toml:1:1: section: missing; add at least one [[section]]",
+        ),
+        (
+            text("", "[server]\nname = \"a\"\n", section),
+            "/r/scenarios/a.toml:3:1: server: a table where a list of tables belongs; write `[[server]]`",
+        ),
+        (
+            text("", &server("a", "[\"h1s\"]"), ""),
+            "/r/scenarios/a.toml:10:12: section[1].protocol: no server offers h1; add `\"h1\"` to a server's \
+             `protocols`, or take it out here",
+        ),
+    ] {
+        assert_eq!(check_text(&text, &Overrides::default()).unwrap_err().to_string(), message);
+    }
+}
