@@ -5,7 +5,7 @@
 //! Servers and generators stand behind [`Stage`], so the course is tested without either.
 
 use super::RunError;
-use super::cell::{Ending, Watched};
+use super::cell::Watched;
 use super::interrupt::Halt;
 use super::ledger::Keep;
 use super::progress::{self, Progress};

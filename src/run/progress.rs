@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn the_time_left_learns_from_the_time_taken() {
-        let at = |secs| Instant::from_nanos(secs * 1_000_000_000);
+        let at = |secs: u64| Instant::from_nanos(secs * 1_000_000_000);
         let estimate = |planned, done| Estimate {
             began: at(100),
             planned: Span::from_secs(planned),
