@@ -6,6 +6,7 @@ pub mod doctor;
 pub mod load;
 pub mod report;
 pub mod run;
+pub mod supervise;
 
 use clap::{Parser, Subcommand};
 
@@ -34,6 +35,8 @@ enum Command {
     Report(report::Args),
     Check(check::Args),
     Doctor(doctor::Args),
+    #[command(hide = true)]
+    Supervise(supervise::Args),
 }
 
 /// Runs `bench` with the process's arguments and returns how it ended.
@@ -52,5 +55,6 @@ pub fn main() -> Exit {
         Command::Report(args) => report::run(args),
         Command::Check(args) => check::run(args),
         Command::Doctor(args) => doctor::run(args),
+        Command::Supervise(args) => supervise::run(args),
     }
 }

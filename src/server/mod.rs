@@ -1,9 +1,32 @@
 //! Owns the life of a server under test: build, version, ports, certificate, pinned start under a
 //! supervisor, logs, readiness, stop. What speaks HTTP to it is passed in as a probe.
+//!
+//! A server never runs directly below the orchestrator. Between the two stands a *supervisor*, a
+//! process of this same program (`bench supervise`) that is the subreaper of everything the server
+//! starts: whatever forks twice, moves to a session of its own or loses its parent stays below it.
+//! So "is anything left?" is one question to the kernel (`waitpid` says there is no child), what is
+//! to be killed is exactly what stands below it and nothing else, and the CPU time of every process
+//! that ends is added to the supervisor's `cutime` and `cstime`. The supervisor dies only after all
+//! below it, and kills all below it as soon as the orchestrator is gone, however that went.
+//!
+//! [`Running`] is the orchestrator's view; `supervise` is the supervisor's.
 
-use std::path::{Path, PathBuf};
+mod build;
+mod certificate;
+mod command;
+mod control;
+mod logs;
+mod ports;
+mod running;
+pub mod supervise;
+mod supervised;
 
-use crate::results::Protocol;
+pub use build::build;
+pub use command::{requirements, version};
+pub use running::Running;
+
+use std::path::PathBuf;
+
 use crate::scenario::ServerSpec;
 use crate::time::Span;
 
@@ -30,7 +53,7 @@ pub struct Ports {
 pub struct Host {
     /// This program, for the supervisor.
     pub exe: PathBuf,
-    /// Scratch folder of the run.
+    /// Scratch folder of the run. Servers that give up their privileges must be able to enter it.
     pub scratch: PathBuf,
     /// Folder the logs are kept in.
     pub logs: PathBuf,
@@ -78,93 +101,24 @@ pub struct Stopped {
     pub problem: Option<String>,
 }
 
-/// A server that runs, below a supervisor of its own. Dropping it kills everything below.
-#[derive(Debug)]
-pub struct Running {
-    _placeholder: (),
-}
-
-impl Certificate {
-    /// Makes one in `dir`.
-    ///
-    /// # Errors
-    /// Names the file that could not be written.
-    pub fn generate(dir: &Path) -> Result<Self, ServerError> {
-        let _ = dir;
-        unimplemented!("server helper")
-    }
-}
-
-/// Checks `requires`.
-///
-/// # Errors
-/// With `absent` when a program is missing; the reason names it.
-pub fn requirements(spec: &ServerSpec) -> Result<(), ServerError> {
-    let _ = spec;
-    unimplemented!("server helper")
-}
-
-/// Runs the build command, output to `<logs>/<name>.build.log`; returns how long it took, `None`
-/// without a build command.
-///
-/// # Errors
-/// Exit status and last log lines, or that `deadline` passed.
-pub fn build(host: &Host, spec: &ServerSpec, deadline: Span) -> Result<Option<Span>, ServerError> {
-    let _ = (host, spec, deadline);
-    unimplemented!("server helper")
-}
-
-/// First output line of the version command.
-pub fn version(spec: &ServerSpec) -> Option<String> {
-    let _ = spec;
-    unimplemented!("server helper")
-}
-
-/// Two ports that are free now on IPv4 and IPv6, outside the ephemeral range, or the fixed ones.
+/// Two ports that are free now on IPv4 and IPv6, for TCP and UDP, outside the ephemeral range, or
+/// the fixed ones. The search always starts at the same number, so that one machine gives one
+/// server the same ports in every run.
 ///
 /// # Errors
 /// Names the port that is taken, and by which process when that can be seen.
 pub fn allocate_ports(spec: &ServerSpec) -> Result<Ports, ServerError> {
-    let _ = spec;
-    unimplemented!("server helper")
+    ports::allocate(spec)
 }
 
-impl Running {
-    /// Starts `spec`, pinned, in a process group of its own, and waits until `probe` finds the
-    /// expected response or `deadline` passed or it exited. Returns it and the time it took.
-    ///
-    /// # Errors
-    /// Exit status, or what the last probe found, with the last log lines; nothing is left running.
-    pub fn start(
-        host: &Host,
-        spec: &ServerSpec,
-        protocol: Protocol,
-        ports: Ports,
-        deadline: Span,
-        probe: &mut dyn FnMut() -> Probe,
-    ) -> Result<(Self, Span), ServerError> {
-        let _ = (host, spec, protocol, ports, deadline, probe);
-        unimplemented!("server helper")
+impl ServerError {
+    /// Something went wrong: the server's cells fail.
+    fn failed(reason: impl Into<String>) -> Self {
+        Self { absent: false, reason: reason.into(), log_tail: Vec::new() }
     }
 
-    /// Process id of the supervisor: the root that `sampler::TreeSampler` follows.
-    pub fn root(&self) -> u32 {
-        unimplemented!("server helper")
-    }
-
-    /// Exit status in words when the server's main process has ended and left no descendant.
-    pub fn exited(&mut self) -> Option<String> {
-        unimplemented!("server helper")
-    }
-
-    /// Its last `lines` log lines.
-    pub fn log_tail(&self, lines: usize) -> Vec<String> {
-        let _ = lines;
-        unimplemented!("server helper")
-    }
-
-    /// Signal, grace, SIGKILL; returns when no descendant lives and its ports are free.
-    pub fn stop(self) -> Stopped {
-        unimplemented!("server helper")
+    /// Something is not installed: the server's cells are n/a.
+    fn absent(reason: impl Into<String>) -> Self {
+        Self { absent: true, ..Self::failed(reason) }
     }
 }
