@@ -60,7 +60,7 @@ pub struct Args {
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "1s")]
     drain: Span,
     /// A response that takes longer fails; 0s: never
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "0s")]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "30s")]
     timeout: Span,
     /// A connection that takes longer, TLS included, fails
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "5s")]

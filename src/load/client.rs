@@ -83,6 +83,7 @@ struct Exchange {
     served: bool,
     body_matches: bool,
     head: Option<Head>,
+    version: Option<Version>,
     started: Instant,
     first_byte: Instant,
     body: u64,
@@ -108,6 +109,7 @@ impl Client {
             served: false,
             body_matches: true,
             head: None,
+            version: None,
             started: Instant::default(),
             first_byte: Instant::default(),
             body: 0,
@@ -278,9 +280,8 @@ impl Client {
 
     /// What was negotiated, once a response was seen.
     pub fn negotiated(&self) -> Option<Negotiated> {
-        let head = self.http.head?;
         let agreed = self.tls.as_ref().map(|tls| tls.agreed());
-        let http = match head.version {
+        let http = match self.http.version? {
             Version::Http10 => "HTTP/1.0",
             Version::Http11 => "HTTP/1.1",
         };
@@ -333,6 +334,7 @@ impl Exchange {
                 }
                 Ok(Event::Head(head)) => {
                     self.head = Some(head);
+                    self.version = Some(head.version);
                     self.first_byte = now;
                 }
                 Ok(Event::Interim(_)) => record.now().interim += 1,

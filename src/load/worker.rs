@@ -292,7 +292,14 @@ impl<'a> Worker<'a> {
     fn window_over(&self, closes: Option<Instant>) -> bool {
         let counted_out =
             self.assignment.budget.is_some() && self.pace.exhausted() && self.record.in_flight == 0;
-        counted_out || closes.is_some_and(|closes| self.now >= closes) || self.gate.stopped()
+        counted_out || self.hopeless() || closes.is_some_and(|closes| self.now >= closes) || self.gate.stopped()
+    }
+
+    /// A counted window has no other end when the server is gone for good.
+    fn hopeless(&self) -> bool {
+        self.assignment.budget.is_some()
+            && self.up == 0
+            && self.slots.iter().all(|slot| slot.link == Link::Waiting && slot.failures >= HOPELESS_FAILURES)
     }
 
     fn drain(&mut self) -> io::Result<()> {
@@ -304,9 +311,12 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    fn finish(self, window: Option<(Instant, Instant)>, usage: Usage, stalled: u64) -> Outcome {
+    fn finish(mut self, window: Option<(Instant, Instant)>, usage: Usage, stalled: u64) -> Outcome {
         let Counters { attempted, opened, reopened, failed, peak } = self.outcome;
         let features = self.ring.features();
+        if self.record.negotiated.is_none() {
+            self.record.negotiated = self.slots.iter().find_map(|slot| slot.client.negotiated());
+        }
         Outcome {
             record: self.record,
             window,
@@ -780,3 +790,5 @@ const SPINS_PER_CLOCK: u32 = 32;
 const BACKOFF_MS: u64 = 10;
 /// 10 ms, doubled up to seven times: 1.28 s.
 const BACKOFF_DOUBLINGS: u32 = 7;
+/// So many failures in a row of every connection, some two seconds, end a counted window.
+const HOPELESS_FAILURES: u32 = 8;

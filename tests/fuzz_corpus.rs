@@ -1,0 +1,22 @@
+//! Replays the committed corpus of every fuzz target, so that what a fuzzer once found, or was given to
+//! start from, is checked wherever the tests run.
+
+use std::{fs, path::Path};
+
+#[test]
+fn h1_response() {
+    replay("h1_response", 20, bench::proto::h1::fuzz_response);
+}
+
+/// Calls `target` with each file of its corpus, of which there are at least so many.
+fn replay(corpus: &str, at_least: usize, target: fn(&[u8])) {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(corpus);
+    let mut seeds = 0;
+    for entry in fs::read_dir(&directory).expect("the corpus is part of the repository") {
+        let path = entry.expect("an entry of a readable directory").path();
+        println!("{}", path.display()); // Shown when the target panics.
+        target(&fs::read(&path).expect("a readable seed"));
+        seeds += 1;
+    }
+    assert!(seeds >= at_least, "{} holds {seeds} seeds", directory.display());
+}
