@@ -8,8 +8,7 @@ use crate::results::{
     CellRecord, CellStatus, Environment, Protocol, Results, RoundRecord, ScenarioRecord, SectionRecord,
     ServerRecord, Session, Settings, Summary, Verdict, version,
 };
-use crate::scenario::{Expected, Scenario, Section, SectionLimit, ServerSpec};
-use crate::units::format_duration;
+use crate::scenario::{Expected, Scenario, Section, ServerSpec};
 
 /// The run without any round, opened by one session.
 pub(crate) fn results(scenario: &Scenario, session: Session) -> Results {
@@ -185,14 +184,6 @@ pub(crate) fn protocol_name(protocol: Protocol) -> &'static str {
     match protocol {
         Protocol::H1 => "h1",
         Protocol::H1s => "h1s",
-    }
-}
-
-/// What ends the windows of a section, as one phrase.
-pub(crate) fn limit_in_words(limit: SectionLimit) -> String {
-    match limit {
-        SectionLimit::Duration(window) => format_duration(window),
-        SectionLimit::Requests(count) => format!("{count} requests"),
     }
 }
 
