@@ -4,6 +4,7 @@
 pub mod check;
 pub mod doctor;
 pub mod load;
+pub mod narrow;
 pub mod report;
 pub mod run;
 pub mod supervise;

@@ -108,9 +108,8 @@ fn check(
     })?;
     check_protocols(protocols)?;
     let render = render(&server.render, dir, files)?;
-    // A build and a version command run without a start: there are no ports, no certificate then.
-    let build = words(&server.build, WITHOUT_START, true)?;
-    let version = words(&server.version, WITHOUT_START, true)?;
+    let build = words(&server.build, OF_BUILD, false)?;
+    let version = words(&server.version, OF_VERSION, false)?;
     check_words(command, STARTED, !render.is_empty())?;
     for (variable, value) in &server.env {
         if variable.is_empty() || variable.contains(['=', '\0']) {
@@ -118,7 +117,7 @@ fn check(
         }
         check_placeholders(value, STARTED, !render.is_empty())?;
     }
-    let requires = words(&server.requires, &[], true)?;
+    let requires = words(&server.requires, &[], false)?;
     let (port, tls_port) = (port(&server.port, machine)?, port(&server.tls_port, machine)?);
     Ok(ServerSpec {
         name: name.value.clone(),
@@ -212,8 +211,8 @@ fn check_words(list: &At<Vec<At<String>>>, placeholders: &[&str], config: bool) 
     list.value.iter().try_for_each(|word| check_placeholders(word, placeholders, config))
 }
 
-/// Refuses `{word}` for words that are no placeholder usable here. Other braces are left alone:
-/// they belong to shells and configuration languages, `${word}` included.
+/// Refuses `{word}` for words that are no placeholder with a value here. Braces around anything
+/// else are left alone: they belong to shells and configuration languages.
 fn check_placeholders(text: &At<String>, usable: &[&str], config: bool) -> Result<(), ScenarioError> {
     for name in placeholders(&text.value) {
         if !PLACEHOLDERS.iter().any(|(known, _)| *known == name) {
@@ -232,13 +231,12 @@ fn check_placeholders(text: &At<String>, usable: &[&str], config: bool) -> Resul
     Ok(())
 }
 
-/// The lower-case words in single braces.
+/// The names in braces: lower-case letters, digits and `_`.
 fn placeholders(text: &str) -> impl Iterator<Item = &str> {
-    text.match_indices('{').filter_map(|(start, _)| {
-        let (before, rest) = (&text[..start], &text[start + 1..]);
-        let name = &rest[..rest.find('}')?];
-        let word = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
-        (word && !before.ends_with(['$', '{'])).then_some(name)
+    let part_of_name = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+    text.split('{').skip(1).filter_map(move |rest| {
+        let (name, _) = rest.split_once('}')?;
+        (!name.is_empty() && name.bytes().all(part_of_name)).then_some(name)
     })
 }
 
@@ -297,8 +295,11 @@ fn normal(path: &Path) -> PathBuf {
 const STARTED: &[&str] =
     &["port", "http_port", "https_port", "cert", "key", "workers", "dir", "run_dir", "config"];
 
-/// Placeholders that have a value before anything is started.
-const WITHOUT_START: &[&str] = &["dir", "workers"];
+/// Placeholders of a build: there is a certificate for the run by then, but no ports yet.
+const OF_BUILD: &[&str] = &["workers", "cert", "key", "dir"];
+
+/// Placeholders of a version command, which may be asked for without a run.
+const OF_VERSION: &[&str] = &["dir"];
 
 /// Signals that ask a process to stop. KILL is among them for servers that have nothing to save.
 const SIGNALS: &[&str] = &["TERM", "INT", "QUIT", "HUP", "USR1", "USR2", "WINCH", "KILL"];

@@ -125,6 +125,8 @@ const MISTAKES: &[(&str, &str)] = &[
     ("command = [\"./own\"", "command = [\"{config}\""),
     ("command = [\"./own\"", "command = [1"),
     ("\"W={workers}\"", "\"{port}\""),
+    ("protocols = [\"h1\"]", "protocols = [\"h1\"]\nversion = [\"own\", \"{workers}\"]"),
+    ("protocols = [\"h1\"]", "protocols = [\"h1\"]\nrequires = [\"{dir}/own\"]"),
     ("protocols = [\"h1\"]", "protocols = [\"h3\"]"),
     ("protocols = [\"h1\"]", "protocols = [\"h1\", \"h1\"]"),
     ("protocols = [\"h1\"]", "protocols = []"),

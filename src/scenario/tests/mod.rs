@@ -9,6 +9,7 @@ use crate::time::Span;
 
 mod mistakes;
 mod overriding;
+mod reference;
 mod robustness;
 
 /// Two cores without siblings, the limits of a usual distribution.
@@ -112,7 +113,7 @@ port = 8080
 name = "own"
 dir = "../own"
 build = ["make", "-C", "{dir}", "W={workers}"]
-command = ["./own", "${HOME}", "{{ json }}", "{port}", "{cert}{key}"]
+command = ["./own", "${HOME}", "{ json }", "{port}", "{cert}{key}"]
 protocols = ["h1"]
 tls_port = 40001
 note = "by hand"

@@ -1,0 +1,117 @@
+//! Owns the tests of the scenarios that come with the project, and of `bench check` as a program.
+
+use std::path::{Path, PathBuf};
+
+use assert_cmd::Command;
+use bench::results::SectionKind;
+use bench::scenario::{self, Machine, Overrides, Scenario};
+use predicates::prelude::*;
+
+fn in_project(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+/// A laptop of four cores, so that the tests do not depend on where they run.
+fn laptop() -> Machine {
+    Machine {
+        cpus: vec![0, 1, 2, 3],
+        cores: vec![vec![0], vec![1], vec![2], vec![3]],
+        fd_hard_limit: 4096,
+        ephemeral_ports: (32768, 60999),
+        reserved_ports: Vec::new(),
+    }
+}
+
+fn load(name: &str) -> Scenario {
+    let path = in_project("scenarios").join(name);
+    scenario::load(&path, &scenario::read_from_disk, &laptop(), &Overrides::default())
+        .unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn every_scenario_is_right_and_begins_with_its_question() {
+    let mut count = 0;
+    for entry in std::fs::read_dir(in_project("scenarios")).expect("the project has scenarios") {
+        let name = entry.expect("the folder can be listed").file_name().into_string().expect("a plain name");
+        let scenario = load(&name);
+        let question = scenario.text.split("\nformat").next().unwrap_or_default();
+        assert!(question.starts_with("# ") && question.contains('?'), "{name}");
+        count += 1;
+    }
+    assert!(count >= 2);
+}
+
+#[test]
+fn the_quick_look_measures_for_less_than_a_minute() {
+    let scenario = load("quick.toml");
+    assert_eq!(scenario.report, "QUICK_RESULTS");
+    assert!(scenario.estimate().total().as_secs_f64() < 60.0, "{:?}", scenario.estimate());
+    let rust =
+        scenario.servers.iter().find(|server| server.name == "rust-hyper").expect("the one always there");
+    assert_eq!(rust.requires, ["cargo"], "it needs the Rust toolchain alone");
+    let offers = |protocol| rust.protocols.contains(protocol);
+    assert!(scenario.sections.iter().all(|section| section.protocols.iter().all(offers)));
+    assert!(scenario.sections.iter().any(|section| section.kind == SectionKind::Setup));
+}
+
+#[test]
+fn the_full_comparison_has_the_published_cells_and_takes_ten_minutes_at_most() {
+    let scenario = load("http.toml");
+    assert_eq!(scenario.report, "HTTP_RESULTS");
+    assert!(scenario.estimate().total().as_secs_f64() < 600.0, "{:?}", scenario.estimate());
+    assert_eq!(scenario.servers.len(), 5);
+    for section in scenario.sections.iter().filter(|section| section.kind == SectionKind::ClosedLoop) {
+        let cells: Vec<String> = section.cells.iter().map(ToString::to_string).collect();
+        assert_eq!(cells, ["1x1", "10x1", "50x1", "200x1"], "{}", section.title);
+    }
+}
+
+fn bench_check() -> Command {
+    let mut command = Command::cargo_bin("bench").expect("cargo builds the program for its tests");
+    command.current_dir(env!("CARGO_MANIFEST_DIR")).arg("check");
+    command
+}
+
+#[test]
+fn check_prints_the_plan() {
+    bench_check()
+        .args(["scenarios/quick.toml", "--rounds", "1"])
+        .assert()
+        .success()
+        .stdout(predicate::str::contains("rounds = 1 (scenario: 3)"))
+        .stdout(predicate::str::contains("rust-hyper").and(predicate::str::contains("pins")))
+        .stderr("");
+}
+
+#[test]
+fn check_prints_the_plan_as_json() {
+    let output = bench_check().args(["scenarios/http.toml", "--json", "--cell", "50x1"]).output().unwrap();
+    assert!(output.status.success());
+    let plan: serde_json::Value = serde_json::from_slice(&output.stdout).expect("the plan is JSON");
+    assert_eq!(plan["report"], "HTTP_RESULTS");
+    assert_eq!(plan["sections"].as_array().map(Vec::len), Some(2));
+    assert_eq!(plan["sections"][0]["cells"], serde_json::json!(["50x1"]));
+    assert!(plan["time"]["total_s"].as_f64().is_some_and(|seconds| seconds > 0.0));
+}
+
+#[test]
+fn check_says_where_a_mistake_is_and_exits_2() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("bad.toml");
+    let section = "[[section]]\ntitle = \"t\"\nkind = \"closed-loop\"\nprotocol = \"h1\"\nconections = [1]\n";
+    std::fs::write(&path, format!("format = 1\ntitle = \"T\"\n{section}")).unwrap();
+    bench_check().arg(&path).assert().code(2).stdout("").stderr(format!(
+        "{}:7:1: section[1].conections: unknown key; did you mean `connections`?\n",
+        path.display()
+    ));
+    bench_check()
+        .args(["scenarios/none.toml"])
+        .assert()
+        .code(2)
+        .stderr(predicate::str::starts_with("scenarios/none.toml: cannot read the scenario"));
+    bench_check()
+        .args(["scenarios/quick.toml", "--duration", "5"])
+        .assert()
+        .code(2)
+        .stderr(predicate::str::starts_with("--duration: no unit"));
+}
