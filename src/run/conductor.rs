@@ -289,3 +289,295 @@ fn milliseconds(span: Span) -> f64 {
 
 /// A count is given at least this long.
 const LEAST_COUNT_ALLOWANCE: Span = Span::from_secs(60);
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use nix::sys::signal::Signal;
+
+    use super::*;
+    use crate::results::Protocol;
+    use crate::run::cell::Ending;
+    use crate::run::fixture;
+
+    /// What a fake server does when it is started or measured.
+    #[derive(Clone, Copy, PartialEq, Debug)]
+    enum Act {
+        Good,
+        /// The generator measured nothing.
+        Fails,
+        /// The server ends during the cell.
+        Dies,
+        /// A signal comes during the cell.
+        Signal,
+        /// A signal comes while the server starts.
+        SignalAtStart,
+        NotReady,
+        NoGenerator,
+    }
+
+    /// Acts in turn, `Good` after the last one, and notes what it is asked.
+    struct Fake<'a> {
+        halt: &'a Halt,
+        starts: VecDeque<Act>,
+        cells: VecDeque<Act>,
+        log: &'a std::cell::RefCell<Vec<String>>,
+    }
+
+    struct Server {
+        name: usize,
+        dead: bool,
+    }
+
+    impl Stage for Fake<'_> {
+        type Server = Server;
+
+        fn start(&mut self, start: &Start) -> Result<(Server, Span), NotStarted> {
+            self.log.borrow_mut().push(format!("start {}", start.server));
+            match self.starts.pop_front().unwrap_or(Act::Good) {
+                Act::NotReady => Err(NotStarted::Server(ServerError {
+                    absent: false,
+                    reason: "not ready".into(),
+                    log_tail: vec!["line".into()],
+                })),
+                Act::NoGenerator => Err(NotStarted::Refused("io_uring is refused".into())),
+                Act::SignalAtStart => {
+                    self.halt.trigger(Signal::SIGINT);
+                    Err(NotStarted::Halted)
+                }
+                _ => Ok((Server { name: start.server, dead: false }, Span::from_millis(3))),
+            }
+        }
+
+        fn measure(&mut self, server: &mut Server, visit: &Visit) -> Watched {
+            let cell = visit.cell.connections;
+            self.log.borrow_mut().push(format!("measure {} {cell}", server.name));
+            let measurement = Some(Box::new(fixture::measurement(10)));
+            let act = self.cells.pop_front().unwrap_or(Act::Good);
+            server.dead = act == Act::Dies;
+            match act {
+                Act::Fails => Watched::without(Ending::Failed("nothing".into())),
+                Act::Signal => {
+                    self.halt.trigger(Signal::SIGINT);
+                    Watched { ending: Ending::Cut("interrupted by SIGINT".into()), measurement, sample: None }
+                }
+                _ => Watched { ending: Ending::Measured, measurement, sample: None },
+            }
+        }
+
+        fn exited(&mut self, server: &mut Server) -> Option<String> {
+            server.dead.then(|| "exited with status 1".into())
+        }
+
+        fn log_tail(&self, _: &Server) -> Vec<String> {
+            vec!["last words".into()]
+        }
+
+        fn stop(&mut self, server: Server) -> Stopped {
+            self.log.borrow_mut().push(format!("stop {}", server.name));
+            Stopped { took: Span::from_millis(2), killed: false, problem: None }
+        }
+    }
+
+    #[derive(Default)]
+    struct List {
+        entries: Vec<Entry>,
+        saves: usize,
+    }
+
+    impl Keep for List {
+        fn keep(&mut self, entry: Entry) -> Result<(), RunError> {
+            self.entries.push(entry);
+            Ok(())
+        }
+
+        fn save(&mut self) -> Result<(), RunError> {
+            self.saves += 1;
+            Ok(())
+        }
+    }
+
+    /// What a run came to.
+    struct Ran {
+        course: Result<Course, RunError>,
+        asked: Vec<String>,
+        kept: List,
+    }
+
+    impl Ran {
+        /// The outcomes in order: server, cell, status and reason.
+        fn outcomes(&self) -> Vec<(String, u32, CellStatus, Option<&str>)> {
+            let round = |entry: &'_ Entry| match entry {
+                Entry::Round { server, connections, round, .. } => {
+                    Some((server.clone(), *connections, round.status))
+                }
+                _ => None,
+            };
+            let reasons = self.kept.entries.iter().filter_map(|entry| match entry {
+                Entry::Round { round, .. } => Some(round.reason.as_deref()),
+                _ => None,
+            });
+            let rounds = self.kept.entries.iter().filter_map(round);
+            rounds.zip(reasons).map(|((server, cell, status), reason)| (server, cell, status, reason)).collect()
+        }
+
+        fn starts(&self) -> Vec<&StartRecord> {
+            let start = |entry: &'_ Entry| matches!(entry, Entry::Start { .. });
+            let starts = self.kept.entries.iter().filter(|entry| start(entry));
+            starts
+                .map(|entry| match entry {
+                    Entry::Start { start, .. } => start,
+                    _ => unreachable!("only starts are left"),
+                })
+                .collect()
+        }
+    }
+
+    /// Runs two servers, cells 1x1 and 10x1, for `rounds`, and checks what holds of every run: each
+    /// outcome is saved, and what was started was stopped.
+    fn conduct(rounds: u32, starts: &[Act], cells: &[Act], change: impl FnOnce(&mut Scenario)) -> Ran {
+        let mut scenario = fixture::scenario(rounds, &["a", "b"], &[&[Protocol::H1]], &[1, 10]);
+        change(&mut scenario);
+        let halt = Halt::detached().unwrap();
+        halt.arm(scenario.run.run_deadline);
+        let (log, mut kept) = (std::cell::RefCell::default(), List::default());
+        let stage = Fake {
+            halt: &halt,
+            starts: starts.iter().copied().collect(),
+            cells: cells.iter().copied().collect(),
+            log: &log,
+        };
+        let mut progress = Progress::lines(Box::new(std::io::sink()));
+        let schedule = schedule::starts(&scenario, &|_| true);
+        let conductor = Conductor {
+            scenario: &scenario,
+            stage,
+            keep: &mut kept,
+            halt: &halt,
+            progress: &mut progress,
+            session: 0,
+            spent: Spent::default(),
+        };
+        let course = conductor.conduct(&schedule);
+        let asked = log.into_inner();
+        let ran = Ran { course, asked, kept };
+        assert_eq!(ran.kept.saves, ran.outcomes().len());
+        let count = |word: &str| ran.asked.iter().filter(|line| line.starts_with(word)).count();
+        let failed = starts.iter().filter(|act| **act != Act::Good).count();
+        assert_eq!(count("start") - failed, count("stop"));
+        ran
+    }
+
+    #[test]
+    fn servers_take_turns_and_every_cell_has_an_outcome() {
+        let ran = conduct(2, &[], &[], |_| {});
+        let round = |x, y| {
+            [x, y]
+                .map(|s| [format!("start {s}"), format!("measure {s} 1"), format!("measure {s} 10"), format!("stop {s}")])
+                .concat()
+        };
+        assert_eq!(ran.asked, [round(0, 1), round(1, 0)].concat());
+        assert!(ran.outcomes().iter().all(|outcome| outcome.2 == CellStatus::Measured));
+        assert_eq!(ran.outcomes().len(), 8);
+        let starts = ran.starts();
+        assert_eq!((starts.len(), starts[0].ready_ms, starts[0].stop_ms), (4, Some(3.0), Some(2.0)));
+        assert_eq!(ran.course.unwrap().halted, None);
+    }
+
+    #[test]
+    fn a_failed_cell_is_followed_by_the_next() {
+        let ran = conduct(1, &[], &[Act::Fails], |_| {});
+        let statuses: Vec<_> = ran.outcomes().iter().map(|outcome| outcome.2).collect();
+        use CellStatus::{Failed, Measured};
+        assert_eq!(statuses, [Failed, Measured, Measured, Measured]);
+        assert_eq!(ran.asked[..4], ["start 0", "measure 0 1", "measure 0 10", "stop 0"]);
+    }
+
+    #[test]
+    fn a_server_that_dies_is_started_again_for_the_cells_left() {
+        let ran = conduct(1, &[], &[Act::Dies], |_| {});
+        assert_eq!(
+            ran.asked[..6],
+            ["start 0", "measure 0 1", "stop 0", "start 0", "measure 0 10", "stop 0"]
+        );
+        let first = &ran.outcomes()[0];
+        assert_eq!(first.3, Some("the server exited with status 1 during the cell"));
+        assert_eq!(ran.outcomes()[1].2, CellStatus::Measured);
+        let problem = ran.starts()[0].problem.as_deref();
+        assert_eq!(problem, Some("the server exited with status 1 during a h1 1x1 round 1"));
+        assert_eq!(ran.starts()[1].problem, None);
+    }
+
+    #[test]
+    fn a_server_that_dies_in_its_last_cell_is_not_started_again() {
+        let ran = conduct(1, &[], &[Act::Good, Act::Dies], |_| {});
+        assert_eq!(ran.asked[..5], ["start 0", "measure 0 1", "measure 0 10", "stop 0", "start 1"]);
+    }
+
+    #[test]
+    fn a_failed_start_fails_its_cells_and_the_run_goes_on() {
+        let ran = conduct(2, &[Act::NotReady], &[], |_| {});
+        let outcomes = ran.outcomes();
+        for outcome in &outcomes[..2] {
+            assert_eq!((outcome.2, outcome.3), (CellStatus::Failed, Some("the server did not start: not ready")));
+        }
+        assert!(outcomes[2..].iter().all(|outcome| outcome.2 == CellStatus::Measured), "it is tried again");
+        assert_eq!(outcomes.len(), 8);
+        assert_eq!(ran.starts()[0].problem.as_deref(), Some("not ready"));
+        assert_eq!(ran.starts()[0].ready_ms, None);
+    }
+
+    #[test]
+    fn a_generator_that_cannot_work_ends_the_run_with_one_message() {
+        let ran = conduct(2, &[Act::NoGenerator], &[], |_| {});
+        assert_eq!(ran.course, Err(RunError("io_uring is refused".into())));
+        assert_eq!(ran.outcomes().len(), 0);
+    }
+
+    #[test]
+    fn a_signal_stops_the_server_and_leaves_the_rest_for_later() {
+        let ran = conduct(2, &[], &[Act::Good, Act::Good, Act::Signal], |_| {});
+        assert_eq!(ran.asked[4..], ["start 1", "measure 1 1", "stop 1"]);
+        let last = ran.outcomes().pop().unwrap();
+        assert_eq!((last.2, last.3), (CellStatus::Interrupted, Some("interrupted by SIGINT")));
+        assert_eq!(ran.outcomes().len(), 3);
+        assert_eq!(ran.course.unwrap().halted.as_deref(), Some("interrupted by SIGINT"));
+    }
+
+    #[test]
+    fn a_signal_during_a_start_gives_no_cell_an_outcome() {
+        let ran = conduct(1, &[Act::Good, Act::SignalAtStart], &[], |_| {});
+        assert_eq!(ran.outcomes().len(), 2);
+        assert_eq!(ran.starts().len(), 1);
+        assert_eq!(ran.asked.last().map(String::as_str), Some("start 1"));
+    }
+
+    #[test]
+    fn the_deadline_of_the_run_ends_it_like_a_signal() {
+        let ran = conduct(1, &[], &[], |scenario| scenario.run.run_deadline = Some(Span::ZERO));
+        assert_eq!(ran.asked, Vec::<String>::new());
+        assert_eq!(ran.course.unwrap().halted.as_deref(), Some("the run's deadline of 0s passed"));
+    }
+
+    #[test]
+    fn the_deadline_of_a_server_fails_its_cells_only() {
+        let ran = conduct(1, &[], &[], |scenario| scenario.run.server_deadline = Some(Span::ZERO));
+        let reason = Some("its server's deadline of 0s passed");
+        assert!(ran.outcomes().iter().all(|outcome| (outcome.2, outcome.3) == (CellStatus::Failed, reason)));
+        assert_eq!(ran.outcomes().len(), 4);
+        assert_eq!(ran.course.unwrap().halted, None);
+    }
+
+    #[test]
+    fn overhead_is_what_is_neither_load_nor_servers() {
+        let spent = |wall, load, servers| Spent {
+            wall: Span::from_secs(wall),
+            load: Span::from_secs(load),
+            servers: Span::from_secs(servers),
+        };
+        assert_eq!(spent(115, 100, 10).overhead(), Some(0.05));
+        assert_eq!(spent(10, 0, 10).overhead(), None);
+        assert_eq!(spent(100, 100, 1).overhead(), Some(0.0));
+    }
+}

@@ -32,7 +32,7 @@ pub use generator::GeneratorCommand;
 use crate::clock;
 use crate::results::store::{self, Entry, Journal, StoreError};
 use crate::results::{CellStatus, Environment, Results, ServerRecord};
-use crate::scenario::Scenario;
+use crate::scenario::{Scenario, protocol_name};
 use crate::server::{Certificate, Host, ServerError};
 use crate::time::Span;
 use conductor::{Conductor, Course};
@@ -242,7 +242,7 @@ fn unspoken(scenario: &Scenario, session: u32) -> Vec<Entry> {
     });
     unspoken
         .map(|visit| {
-            let protocol = record::protocol_name(visit.protocol);
+            let protocol = protocol_name(visit.protocol);
             let reason = format!("{} does not offer {protocol}", scenario.servers[visit.server].label);
             let round =
                 record::without_measurement(&visit, session, CellStatus::Absent, reason, Vec::new());

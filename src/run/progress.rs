@@ -7,11 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
-use super::record::protocol_name;
 use super::schedule::Visit;
 use crate::clock;
 use crate::results::{CellStatus, RoundRecord, SectionKind, Summary, Verdict};
-use crate::scenario::Scenario;
+use crate::scenario::{Scenario, protocol_name};
 use crate::time::{Instant, Span};
 use crate::units::{format_duration, group_thousands};
 

@@ -5,7 +5,7 @@ use super::cell::{Ending, Watched};
 use super::schedule::Visit;
 use crate::results::store::Entry;
 use crate::results::{
-    CellRecord, CellStatus, Environment, Protocol, Results, RoundRecord, ScenarioRecord, SectionRecord,
+    CellRecord, CellStatus, Environment, Results, RoundRecord, ScenarioRecord, SectionRecord,
     ServerRecord, Session, Settings, Summary, Verdict, version,
 };
 use crate::scenario::{Expected, Scenario, Section, ServerSpec};
@@ -179,14 +179,6 @@ fn expectation(expected: &Expected) -> String {
     }
 }
 
-/// The name of a protocol as the results file has it.
-pub(crate) fn protocol_name(protocol: Protocol) -> &'static str {
-    match protocol {
-        Protocol::H1 => "h1",
-        Protocol::H1s => "h1s",
-    }
-}
-
 /// The summary of a cell without a round; every reader of a journal computes summaries anew.
 fn nothing_yet() -> Summary {
     Summary {
@@ -216,8 +208,10 @@ fn nothing_yet() -> Summary {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::results::Protocol;
     use crate::run::fixture;
     use crate::run::schedule::visits;
+    use crate::scenario::protocol_name;
 
     #[test]
     fn cells_stand_in_the_order_server_protocol_cell() {
