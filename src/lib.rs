@@ -4,9 +4,9 @@
 //! `docs/architecture.md` lists, and nothing that stands below it. `tests/layering.rs` holds the
 //! table to the code.
 
-pub mod units;
-
 pub mod time;
+
+pub mod units;
 
 pub mod clock;
 

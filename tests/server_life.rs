@@ -24,6 +24,8 @@ const LONG: Span = Span::from_secs(60);
 
 const TOKEN: &str = "BENCH_TEST_SERVER";
 
+const NOBODY: [u32; 0] = [];
+
 /// One test's folder, server and ports.
 struct Bed {
     host: Host,
@@ -98,6 +100,12 @@ impl Bed {
     fn living(&self) -> Vec<u32> {
         living(&self.token)
     }
+
+    /// How often `line` stands in the log. Shells print lines of their own about signals.
+    fn printed(&self, line: &str) -> usize {
+        let log = fs::read_to_string(self.host.logs.join("tested.log")).unwrap();
+        log.lines().filter(|printed| *printed == line).count()
+    }
 }
 
 fn data() -> PathBuf {
@@ -132,6 +140,13 @@ fn living(token: &str) -> Vec<u32> {
     entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).filter(carries).collect()
 }
 
+/// The session of a process, field 6 of proc_pid_stat(5).
+fn session(pid: u32) -> String {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let (_, after_name) = stat.rsplit_once(") ").unwrap();
+    after_name.split(' ').nth(3).unwrap().into()
+}
+
 fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(60);
     while !holds() {
@@ -156,6 +171,14 @@ fn probe_awkward(port: u16) -> Probe {
         Ok(answer) => Probe::Wrong(answer),
         Err(error) => Probe::NotYet(error.to_string()),
     }
+}
+
+/// True for the master and the workers of the awkward server, without its wrapper.
+fn is_complete(pids: &[u32]) -> bool {
+    let is_awkward = |pid: &u32| {
+        fs::read_to_string(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.contains("awkward.py"))
+    };
+    pids.len() == 5 && pids.iter().all(is_awkward)
 }
 
 /// A process that is none of the server's, and has the same name and environment keys.
@@ -186,23 +209,24 @@ fn an_awkward_server_is_followed_and_leaves_nothing_behind() {
     let bystander = bystander();
     let port = bed.ports.http;
     let (mut running, _) = bed.start(|| probe_awkward(port)).unwrap();
+    assert_ne!(session(running.root()), session(std::process::id()), "a terminal's Ctrl-C would reach it");
 
     // The wrapper has ended, and what it left is the server.
     eventually("the wrapper ends", || running.log_tail(1) == ["wrapper: started"]);
-    eventually("a master and four workers run", || bed.living().len() == 5);
+    eventually("a master and four workers run", || is_complete(&bed.living()));
     assert_eq!(running.exited(), None);
 
     let before = bed.living();
     assert_eq!(ask(port, "quit").unwrap_or_default(), "");
     eventually("the worker is replaced", || {
         let now = bed.living();
-        now.len() == 5 && now.iter().any(|pid| !before.contains(pid))
+        is_complete(&now) && now.iter().any(|pid| !before.contains(pid))
     });
 
     let stopped = running.stop();
     assert!(stopped.killed);
     assert_eq!(stopped.problem, None);
-    assert_eq!(bed.living(), []);
+    assert_eq!(bed.living(), NOBODY);
     end(bystander);
     // The port can be taken by the next server at once.
     drop(TcpListener::bind(("127.0.0.1", port)).unwrap());
@@ -218,7 +242,7 @@ fn dropping_a_server_kills_all_of_it_also_in_a_panic() {
         std::panic::resume_unwind(Box::new("on purpose"));
     }));
     assert!(panicked.is_err());
-    assert_eq!(bed.living(), []);
+    assert_eq!(bed.living(), NOBODY);
 }
 
 #[test]
@@ -230,7 +254,7 @@ fn orchestrator() {
     println!("\nserver {} {}", bed.token, running.root());
     let _ = std::io::stdin().read_to_end(&mut Vec::new());
     drop(running);
-    assert_eq!(bed.living(), []);
+    assert_eq!(bed.living(), NOBODY);
 }
 
 #[test]
@@ -245,15 +269,40 @@ fn a_killed_orchestrator_leaves_nothing_behind() {
     let line =
         lines.find(|line| line.as_ref().is_ok_and(|line| line.starts_with("server "))).unwrap().unwrap();
     let (token, supervisor) = line["server ".len()..].split_once(' ').unwrap();
-    assert_eq!(living(token).len(), 5);
+    eventually("a master and four workers run", || is_complete(&living(token)));
     orchestrator.kill().unwrap();
     orchestrator.wait().unwrap();
     eventually("all processes are gone", || living(token).is_empty());
     eventually("the supervisor is gone", || {
-        // Another process may have to wait for it before it leaves the list.
-        fs::read_to_string(format!("/proc/{supervisor}/stat")).is_ok_and(|stat| !stat.contains(") Z"))
-            == false
+        // Until its new parent has waited for it, it is a zombie.
+        fs::read_to_string(format!("/proc/{supervisor}/stat")).map_or(true, |stat| stat.contains(") Z"))
     });
+}
+
+#[test]
+fn the_end_of_the_orchestrator_ends_the_grace() {
+    let bed = Bed::shell("");
+    let ready = bed.path("ready");
+    let start = serde_json::json!({ "start": {
+        "command": ["/bin/sh", "-c", format!("trap '' TERM; setsid sleep 1000 & touch {ready}; wait")],
+        "dir": "/", "unset": [], "env": bed.spec.env, "cpus": [],
+    }});
+    let stop = serde_json::json!({ "stop": { "signal": "TERM", "grace": Span::from_secs(3600) } });
+    let mut supervisor = Command::new(&bed.host.exe)
+        .arg("supervise")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut orders = supervisor.stdin.take().unwrap();
+    writeln!(orders, "{start}").unwrap();
+    eventually("the server runs", || Path::new(&ready).exists());
+    writeln!(orders, "{stop}").unwrap();
+    assert!(!bed.living().is_empty());
+    drop(orders);
+    assert!(supervisor.wait().unwrap().success());
+    assert_eq!(bed.living(), NOBODY);
 }
 
 #[test]
@@ -277,8 +326,8 @@ fn a_server_that_stops_when_asked_is_asked_once_and_not_killed() {
     let stopped = bed.start_until("ready").stop();
     assert!(!stopped.killed);
     assert_eq!(stopped.problem, None);
-    assert_eq!(fs::read_to_string(bed.host.logs.join("tested.log")).unwrap(), "asked\n");
-    assert_eq!(bed.living(), []);
+    assert_eq!(bed.printed("asked"), 1);
+    assert_eq!(bed.living(), NOBODY);
 }
 
 #[test]
@@ -290,7 +339,7 @@ fn what_a_stopped_main_process_leaves_in_another_session_is_asked_too() {
     bed.spec.command[2] = format!("setsid sh -c '{child}' & wait");
     let stopped = bed.start_until("ready").stop();
     assert!(!stopped.killed);
-    assert_eq!(fs::read_to_string(bed.host.logs.join("tested.log")).unwrap(), "child asked\n");
+    assert_eq!(bed.printed("child asked"), 1);
 }
 
 #[test]
@@ -301,7 +350,7 @@ fn the_stop_signal_is_the_servers_own() {
     bed.spec.command[2] =
         format!("trap '' TERM; trap 'echo quit; exit 0' QUIT; touch {ready}; while :; do sleep 0.01; done");
     assert!(!bed.start_until("ready").stop().killed);
-    assert_eq!(fs::read_to_string(bed.host.logs.join("tested.log")).unwrap(), "quit\n");
+    assert_eq!(bed.printed("quit"), 1);
 
     bed.spec.stop_signal = "HALT".into();
     assert!(bed.start(|| Probe::Ready).unwrap_err().reason.contains("no signal `HALT`"));
@@ -337,7 +386,7 @@ fn a_server_that_is_never_ready_fails_with_what_the_last_probe_said() {
         let bed = Bed::shell("echo waiting; setsid sleep 1000 & sleep 1000");
         let error = bed.start_within(Span::from_millis(50), &mut || found.clone()).unwrap_err();
         assert_eq!(error.reason, told);
-        assert_eq!(bed.living(), []);
+        assert_eq!(bed.living(), NOBODY);
     }
 }
 
@@ -477,7 +526,7 @@ fn what_cannot_be_started_says_why() {
     bed.host.cpus.clear();
     bed.spec.dir = "/no/such/folder".into();
     assert!(bed.start(|| Probe::Ready).unwrap_err().reason.starts_with("cannot start `"));
-    assert_eq!(bed.living(), []);
+    assert_eq!(bed.living(), NOBODY);
 }
 
 #[test]
@@ -488,7 +537,7 @@ fn a_build_runs_once_in_the_servers_folder_with_a_clean_environment() {
     bed.spec.env.insert("PORT".into(), "{port}".into());
     bed.spec.build = strings(&["sh", "-c", "pwd; env; setsid sleep 1000 &"]);
     assert!(server::build(&bed.host, &bed.spec, LONG).unwrap().is_some());
-    assert_eq!(bed.living(), [], "a daemon that the build left was not killed");
+    assert_eq!(bed.living(), NOBODY, "a daemon that the build left was not killed");
     let log = fs::read_to_string(bed.host.logs.join("tested.build.log")).unwrap();
     assert_eq!(log.lines().next(), bed.spec.dir.as_str().into());
     assert!(log.contains(TOKEN));
@@ -510,7 +559,7 @@ fn a_build_that_fails_or_takes_too_long_says_so_and_leaves_nothing() {
     bed.spec.build = strings(&["sh", "-c", "sleep 1000 & setsid sleep 1000 & wait"]);
     let error = server::build(&bed.host, &bed.spec, Span::from_millis(50)).unwrap_err();
     assert!(error.reason.starts_with("its build took longer than 50ms"), "{error}");
-    assert_eq!(bed.living(), []);
+    assert_eq!(bed.living(), NOBODY);
 
     bed.spec.build = strings(&["no-such-compiler"]);
     let error = server::build(&bed.host, &bed.spec, LONG).unwrap_err();

@@ -2,14 +2,18 @@
 //! and what it prints; the work is done by the modules below.
 
 pub mod check;
+pub mod completions;
 pub mod doctor;
 pub mod load;
+pub mod man;
 pub mod narrow;
 pub mod report;
 pub mod run;
 pub mod supervise;
 
-use clap::{Parser, Subcommand};
+use std::io::Write;
+
+use clap::{CommandFactory, Parser, Subcommand};
 
 /// How an invocation ended; the process's exit code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,12 +36,19 @@ struct Args {
 #[derive(Subcommand, Debug)]
 enum Command {
     Run(run::Args),
-    Load(load::Args),
+    Load(Box<load::Args>),
     Report(report::Args),
     Check(check::Args),
     Doctor(doctor::Args),
     #[command(hide = true)]
     Supervise(supervise::Args),
+    Completions(completions::Args),
+    Man(man::Args),
+}
+
+/// The definition of the whole command line, which help, completions and manual pages derive from.
+pub fn command() -> clap::Command {
+    Args::command()
 }
 
 /// Runs `bench` with the process's arguments and returns how it ended.
@@ -52,10 +63,54 @@ pub fn main() -> Exit {
     };
     match args.command {
         Command::Run(args) => run::run(args),
-        Command::Load(args) => load::run(args),
+        Command::Load(args) => load::run(*args),
         Command::Report(args) => report::run(args),
         Command::Check(args) => check::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Supervise(args) => supervise::run(args),
+        Command::Completions(args) => completions::run(args),
+        Command::Man(args) => man::run(args),
+    }
+}
+
+/// Prints generated text; a reader that closed the pipe early wanted no more of it.
+fn print(text: &[u8]) -> Exit {
+    let mut stdout = std::io::stdout().lock();
+    match stdout.write_all(text).and_then(|()| stdout.flush()) {
+        Ok(()) => Exit::Measured,
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Exit::Measured,
+        Err(error) => {
+            eprintln!("error: cannot write to standard output: {error}");
+            Exit::CouldNot
+        }
+    }
+}
+
+/// The long options that help shows, by command; `bench` itself comes first.
+#[cfg(test)]
+fn visible_options() -> Vec<(String, Vec<String>)> {
+    let mut root = command();
+    root.build();
+    let commands =
+        root.get_subcommands().filter(|command| !command.is_hide_set() && command.get_name() != "help");
+    std::iter::once(&root)
+        .chain(commands)
+        .map(|command| {
+            let shown = command.get_arguments().filter(|arg| !arg.is_hide_set());
+            (
+                command.get_name().to_owned(),
+                shown.filter_map(|arg| arg.get_long()).map(str::to_owned).collect(),
+            )
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn definitions_do_not_contradict_each_other() {
+        command().debug_assert();
     }
 }

@@ -1,6 +1,8 @@
 //! Owns `bench supervise`, a part of this program's own machinery rather than a command for people:
 //! the process that stands between the orchestrator and a server. See `server::supervise`.
 
+use std::io::{self, Write};
+
 use super::Exit;
 use crate::server::supervise::{become_server, supervise};
 
@@ -25,14 +27,15 @@ pub fn run(args: Args) -> Exit {
     let error = match args.below {
         Some(supervisor) => match parse_cpus(args.cpus.as_deref().unwrap_or_default()) {
             Ok(cpus) => become_server(supervisor, &cpus, &args.command),
-            Err(error) => std::io::Error::other(error),
+            Err(error) => io::Error::other(error),
         },
         None => match supervise() {
             Ok(()) => return Exit::Measured,
             Err(error) => error,
         },
     };
-    eprintln!("bench supervise: {error}");
+    // The log may have gone with the orchestrator.
+    let _ = writeln!(io::stderr(), "bench supervise: {error}");
     Exit::CouldNot
 }
 

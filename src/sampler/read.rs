@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Read as _};
 
+use nix::errno::Errno;
 use nix::time::{clock_getcpuclockid, clock_gettime};
 use nix::unistd::{Pid, SysconfVar, sysconf};
 
@@ -14,7 +15,11 @@ pub(super) type Text = Result<String, String>;
 /// Reads a small file of `/proc` or `/sys`.
 pub(super) fn text(path: &str) -> Text {
     let mut reader = Reader::default();
-    reader.text(path).map(Cow::into_owned).map_err(|error| format!("cannot read {path}: {error}"))
+    reader.text(path).map(Cow::into_owned).map_err(|error| {
+        // The number that the standard library adds to the words helps nobody here.
+        let words = error.raw_os_error().map(|code| Errno::from_raw(code).desc().to_lowercase());
+        format!("cannot read {path}: {}", words.unwrap_or_else(|| error.to_string()))
+    })
 }
 
 /// Reads one file after another into one buffer, so that a snapshot does not allocate for each.

@@ -3,15 +3,15 @@
 
 use super::Violation;
 
-/// Splits a field line, its line end taken off, into name and value; the value keeps no whitespace
-/// around it.
+/// Splits a field line, its line end taken off, into name and value; whitespace around the value is
+/// left to whoever reads it.
 ///
 /// # Errors
 /// The fault in its name; values are the business of whoever reads them.
 #[inline]
 pub(super) fn split(line: &[u8]) -> Result<(&[u8], &[u8]), Violation> {
     match line.iter().position(|&byte| !is_tchar(byte)) {
-        Some(end) if end > 0 && line[end] == b':' => Ok((&line[..end], trim(&line[end + 1..]))),
+        Some(end) if end > 0 && line[end] == b':' => Ok((&line[..end], &line[end + 1..])),
         end => Err(name_fault(line, end)),
     }
 }
@@ -54,6 +54,16 @@ pub(super) fn is_token(bytes: &[u8]) -> bool {
     !bytes.is_empty() && bytes.iter().all(|&byte| is_tchar(byte))
 }
 
+/// Whether a name or option, of a clean line, is this one in whatever case; `lower` holds lower-case
+/// letters and hyphens alone.
+#[inline]
+pub(super) fn is_named<const N: usize>(name: &[u8], lower: &[u8; N]) -> bool {
+    let Ok(name) = <&[u8; N]>::try_from(name) else { return false };
+    // Setting one bit makes letters lower case, and makes nothing else a letter; it makes a hyphen of a
+    // CR only, which a clean line does not have. The bytes are compared at once, not one by one.
+    name.iter().zip(lower).fold(true, |same, (byte, lower)| same & (byte | 0x20 == *lower))
+}
+
 /// Whether a token may hold this byte (RFC 9110 §5.6.2).
 #[inline]
 pub(super) fn is_tchar(byte: u8) -> bool {
@@ -93,7 +103,8 @@ mod tests {
             ("!#$%&'*+-.^_`|~09azAZ: :", "!#$%&'*+-.^_`|~09azAZ", ":"),
         ];
         for (line, name, value) in ok {
-            assert_eq!(split(line.as_bytes()), Ok((name.as_bytes(), value.as_bytes())), "{line:?}");
+            let split = split(line.as_bytes()).map(|(name, value)| (name, trim(value)));
+            assert_eq!(split, Ok((name.as_bytes(), value.as_bytes())), "{line:?}");
         }
         let faults = [
             ("no colon at all", Violation::MissingColon),

@@ -1,8 +1,6 @@
 //! Owns the head of a response: its lines, what they say of the body and the connection, and the
 //! memo that recognises a repeated one.
 
-use memchr::{memchr, memchr2};
-
 use super::{Violation, field};
 
 /// Longest header block accepted, start line and blank line included, in bytes; also the cap of a
@@ -125,26 +123,28 @@ impl Block {
         loop {
             let room = MAX_HEAD - self.len;
             let within = &input[..input.len().min(room)];
-            let Some(at) = memchr(b'\n', within) else {
+            let Some((raw, clean)) = first_line(within) else {
                 self.keep(within, input.len() > room)?;
                 *input = &[];
                 return Ok(false);
             };
-            let (raw, rest) = input.split_at(at + 1);
-            *input = rest;
+            *input = &input[raw.len()..];
             self.len += raw.len();
-            let blank = if self.line.is_empty() {
-                self.scan.line(raw)?
-            } else {
-                self.line.extend_from_slice(raw);
-                let blank = self.scan.line(&self.line)?;
-                self.line.clear();
-                blank
-            };
+            let blank = if self.line.is_empty() { self.scan.line(raw, clean)? } else { self.join(raw)? };
             if blank {
                 return Ok(true);
             }
         }
+    }
+
+    /// Judges a line of which only `end` is in this input.
+    #[cold]
+    fn join(&mut self, end: &[u8]) -> Result<bool, Violation> {
+        self.line.extend_from_slice(end);
+        let clean = first_line(&self.line).is_some_and(|(_, clean)| clean);
+        let blank = self.scan.line(&self.line, clean)?;
+        self.line.clear();
+        Ok(blank)
     }
 
     /// Keeps the beginning of a line; `over` when there is more of it than the block may hold.
@@ -213,16 +213,17 @@ enum Coding {
 }
 
 impl Scan {
-    /// Judges one line, given with its LF; true when it is the blank line that ends the block.
+    /// Judges one line, given with its LF and whether it is clean, see [`first_line`]; true when it is
+    /// the blank line that ends the block.
     #[inline]
-    fn line(&mut self, raw: &[u8]) -> Result<bool, Violation> {
+    fn line(&mut self, raw: &[u8], clean: bool) -> Result<bool, Violation> {
         self.check_opening(raw)?;
         let line = match raw {
             [line @ .., b'\r', b'\n'] => line,
             [line @ .., b'\n'] if !self.trailers => line,
             _ => return Err(Violation::BareLineFeed),
         };
-        if memchr2(b'\r', b'\0', line).is_some() {
+        if !clean {
             return Err(Violation::StrayControl);
         }
         match line {
@@ -268,18 +269,18 @@ impl Scan {
     fn field(&mut self, line: &[u8]) -> Result<(), Violation> {
         let (name, value) = field::split(line)?;
         self.previous = Previous::Field;
-        // Few names have these lengths, so most fields are done with here.
-        let framing: fn(&mut Self, &[u8]) -> Result<(), Violation> = match name.len() {
-            10 if name.eq_ignore_ascii_case(b"Connection") => Self::connection,
-            14 if name.eq_ignore_ascii_case(b"Content-Length") => Self::content_length,
-            17 if name.eq_ignore_ascii_case(b"Transfer-Encoding") => Self::transfer_encoding,
-            _ => return Ok(()),
-        };
         if self.trailers {
             return Ok(());
         }
+        // Few names have these lengths, so most fields are done with here.
+        let judged = match name.len() {
+            10 if field::is_named(name, b"connection") => self.connection(value),
+            14 if field::is_named(name, b"content-length") => self.content_length(value),
+            17 if field::is_named(name, b"transfer-encoding") => self.transfer_encoding(value),
+            _ => return Ok(()),
+        };
         self.previous = Previous::FramingField;
-        framing(self, value)
+        judged
     }
 
     /// A line that continues the one before (RFC 9112 §5.2). The value it adds to is not kept, so
@@ -295,8 +296,8 @@ impl Scan {
     /// RFC 9110 §7.6.1; unknown options concern nobody but the server.
     fn connection(&mut self, value: &[u8]) -> Result<(), Violation> {
         for option in field::list(value) {
-            self.close |= option.eq_ignore_ascii_case(b"close");
-            self.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
+            self.close |= field::is_named(option, b"close");
+            self.keep_alive |= field::is_named(option, b"keep-alive");
         }
         Ok(())
     }
@@ -306,14 +307,19 @@ impl Scan {
         if self.bodiless {
             return Ok(());
         }
-        for element in value.split(|&byte| byte == b',') {
-            let length = decimal(field::trim(element))?;
+        let mut rest = field::trim(value);
+        loop {
+            let (length, behind) = leading_number(rest)?;
             if self.length.is_some_and(|known| known != length) {
                 return Err(Violation::ConflictingContentLength);
             }
             self.length = Some(length);
+            match field::trim(behind) {
+                [] => return Ok(()),
+                [b',', more @ ..] => rest = field::trim(more),
+                _ => return Err(Violation::InvalidContentLength),
+            }
         }
-        Ok(())
     }
 
     /// RFC 9112 §6.1: codings in the order applied, over any number of lines. No registered coding
@@ -359,15 +365,93 @@ impl Scan {
     }
 }
 
-fn decimal(digits: &[u8]) -> Result<u64, Violation> {
-    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
-        return Err(Violation::InvalidContentLength);
+/// The first line of `bytes`, its LF included, and whether it is clean: without a NUL, and without a CR
+/// but the one before that LF.
+#[inline]
+fn first_line(bytes: &[u8]) -> Option<(&[u8], bool)> {
+    let (mut at, mut clean) = (0, true);
+    loop {
+        at += first_control(&bytes[at..])?;
+        match bytes[at] {
+            b'\n' => return Some((&bytes[..=at], clean)),
+            b'\r' if bytes.get(at + 1) == Some(&b'\n') => return Some((&bytes[..at + 2], clean)),
+            b'\r' | b'\0' => clean = false,
+            _ => {}
+        }
+        at += 1;
     }
-    digits
-        .iter()
-        .try_fold(0u64, |value, digit| value.checked_mul(10)?.checked_add(u64::from(digit - b'0')))
-        .ok_or(Violation::ContentLengthOverflow)
+}
+
+/// Where the first control character below 0x20 is, looked for in eight bytes at a time: heads are many
+/// short lines, so that a search has to start cheaply more than it has to run fast.
+#[inline]
+fn first_control(bytes: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    while let Some(word) = bytes[at..].first_chunk() {
+        let word = u64::from_le_bytes(*word);
+        // A byte below 0x20 borrows into its own highest bit, where only a byte from 0x80 on had one. The
+        // bytes above the first such may be marked in error, so the lowest is the one to take.
+        let controls = word.wrapping_sub(0x2020_2020_2020_2020) & !word & 0x8080_8080_8080_8080;
+        if controls != 0 {
+            return Some(at + controls.trailing_zeros() as usize / 8);
+        }
+        at += 8;
+    }
+    bytes[at..].iter().position(|&byte| byte < b' ').map(|end| at + end)
+}
+
+/// The decimal number that a value starts with, and what stands behind it.
+fn leading_number(value: &[u8]) -> Result<(u64, &[u8]), Violation> {
+    let (mut number, mut rest) = (0u64, value);
+    while let [digit @ b'0'..=b'9', behind @ ..] = rest {
+        number = number
+            .checked_mul(10)
+            .and_then(|tens| tens.checked_add(u64::from(digit - b'0')))
+            .ok_or(Violation::ContentLengthOverflow)?;
+        rest = behind;
+    }
+    if rest.len() == value.len() { Err(Violation::InvalidContentLength) } else { Ok((number, rest)) }
 }
 
 /// Longest block worth remembering, in bytes; bounds the memory of a memo.
 pub(super) const MAX_MEMO: usize = 16 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every byte, at every place of a word and of a shorter rest, before bytes that could be mistaken.
+    #[test]
+    fn the_first_control_is_the_first_there_is() {
+        assert_eq!(first_control(b""), None);
+        for byte in 0..=255 {
+            for next in [b' ', b'\r', 0, 0x7f, 0x80, 0xff] {
+                for at in 0..20 {
+                    let mut bytes = vec![b' '; at];
+                    bytes.extend([byte, next]);
+                    let expected = bytes.iter().position(|&byte| byte < 0x20);
+                    assert_eq!(first_control(&bytes), expected, "{bytes:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn lines() {
+        let table: [(&[u8], Option<(usize, bool)>); 10] = [
+            (b"", None),
+            (b"no end\r", None),
+            (b"\n", Some((1, true))),
+            (b"\r\n", Some((2, true))),
+            (b"a: b\r\nc", Some((6, true))),
+            (b"a: b\nc\r\n", Some((5, true))),
+            (b"a:\tb\x01\r\n", Some((7, true))),
+            (b"a: \r\r\n", Some((6, false))),
+            (b"a: \rb\n", Some((6, false))),
+            (b"a: \0\r\n", Some((6, false))),
+        ];
+        for (bytes, expected) in table {
+            assert_eq!(first_line(bytes).map(|(line, clean)| (line.len(), clean)), expected, "{bytes:?}");
+        }
+    }
+}

@@ -43,8 +43,9 @@ pub struct Reader {
     head_request: bool,
 }
 
-/// What is read next.
+/// What is read next. The tag is a byte of its own, so that finding out takes one load.
 #[derive(Debug)]
+#[repr(u8)]
 enum State {
     /// No request is outstanding.
     Idle,

@@ -44,6 +44,8 @@ fn lengths() {
         ("HTTP/1.1 200 OK\r\nContent-Length: +2\r\n\r\nok", "!invalid-content-length"),
         ("HTTP/1.1 200 OK\r\nContent-Length: -2\r\n\r\nok", "!invalid-content-length"),
         ("HTTP/1.1 200 OK\r\nContent-Length: 2 2\r\n\r\nok", "!invalid-content-length"),
+        ("HTTP/1.1 200 OK\r\nContent-Length: ,2\r\n\r\nok", "!invalid-content-length"),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 2,,2\r\n\r\nok", "!invalid-content-length"),
         ("HTTP/1.1 200 OK\r\nContent-Length: 0x2\r\n\r\nok", "!invalid-content-length"),
         ("HTTP/1.1 200 OK\r\nContent-Length: 2.0\r\n\r\nok", "!invalid-content-length"),
         (

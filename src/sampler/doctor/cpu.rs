@@ -250,6 +250,8 @@ mod tests {
     use super::*;
     use crate::results::FindingLevel::{self, Bad, Ok as Fine, Unknown, Warn};
 
+    type Cpus = &'static [u32];
+
     fn text(text: &str) -> Text {
         Ok(text.into())
     }
@@ -264,7 +266,7 @@ mod tests {
 
     #[test]
     fn pin_sets() {
-        let cases: [(&[u32], &[u32], &[u32], FindingLevel); 8] = [
+        let cases: [(Cpus, Cpus, Cpus, FindingLevel); 8] = [
             (&[0], &[1], &[0, 1], Fine),
             (&[], &[], &[0, 1], Fine),
             (&[], &[], &[0], Warn),

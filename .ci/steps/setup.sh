@@ -1,0 +1,31 @@
+# Installs what the other steps need and the machine lacks: a C and C++ compiler for libraries with
+# native code, the servers under test, and what tests of processes are written in.
+missing=()
+need() {
+    command -v "$1" >/dev/null || missing+=("$2")
+}
+need cc gcc
+need c++ g++
+need git git
+need python3 python3
+need node nodejs
+need go golang-go
+need nginx nginx
+need caddy caddy
+
+if ((${#missing[@]} > 0)); then
+    echo "installing ${missing[*]}"
+    root=()
+    if ((EUID != 0)); then
+        if ! command -v sudo >/dev/null; then
+            echo "cannot install ${missing[*]}: run as root, or install them first" >&2
+            exit 1
+        fi
+        root=(sudo)
+    fi
+    "${root[@]}" apt-get update -qq
+    "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "${missing[@]}"
+fi
+
+cargo fmt --version >/dev/null 2>&1 || rustup component add rustfmt
+cargo clippy --version >/dev/null 2>&1 || rustup component add clippy

@@ -1,0 +1,2 @@
+# The unit tests as users run the code: optimised, arithmetic unchecked.
+cargo test --locked --release --lib

@@ -1,0 +1,2 @@
+# The tests, as the README runs them: checked arithmetic, debug assertions.
+cargo test
