@@ -1,12 +1,150 @@
 //! Owns `bench report`: its arguments and what it prints.
 
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
 use super::Exit;
+use crate::report;
+use crate::results::store::{self, StoreError};
+use crate::results::schema;
 
 /// Render a results file again, measuring nothing
 #[derive(clap::Args, Debug)]
-pub struct Args {}
+#[command(after_help = "Examples:
+  bench report reports/HTTP_RESULTS.json           write reports/HTTP_RESULTS.md
+  bench report --check reports/*.json              fail when a report is not what its JSON renders to
+  bench report --stdout reports/HTTP_RESULTS.json  print it
+  bench report --schema                            print the JSON schema of results files")]
+pub struct Args {
+    /// Results files (JSON) to render; each report goes beside its file
+    #[arg(value_name = "FILE", required_unless_present = "schema")]
+    files: Vec<PathBuf>,
+    /// Write nothing: exit with 1 when the report on disk differs from what the file renders to
+    #[arg(long, conflicts_with = "stdout")]
+    check: bool,
+    /// Print the report instead of writing it
+    #[arg(long)]
+    stdout: bool,
+    /// Folder to write the reports to (or, with --check, to look for them in)
+    #[arg(long, value_name = "DIR", conflicts_with = "stdout")]
+    out: Option<PathBuf>,
+    /// Print the JSON schema of results files and exit
+    #[arg(long, conflicts_with_all = ["files", "check", "stdout", "out"])]
+    schema: bool,
+}
 
-/// Runs the command.
-pub fn run(_args: Args) -> Exit {
-    Exit::CouldNot
+/// Runs the command. Every file is tried; the worst outcome decides how it ends.
+pub fn run(args: Args) -> Exit {
+    if args.schema {
+        return print(&schema::json());
+    }
+    let mut worst = Exit::Measured;
+    for file in &args.files {
+        let exit = one(&args, file).unwrap_or_else(|StoreError(message)| {
+            eprintln!("bench report: {message}");
+            Exit::CouldNot
+        });
+        if exit as u8 > worst as u8 {
+            worst = exit;
+        }
+    }
+    worst
+}
+
+fn one(args: &Args, file: &Path) -> Result<Exit, StoreError> {
+    let results = store::load(file)?;
+    let markdown = report::markdown(&results)
+        .map_err(|e| StoreError(format!("{}: cannot be rendered: {e}", file.display())))?;
+    if args.stdout {
+        return Ok(print(&markdown));
+    }
+    let target = target(file, args.out.as_deref());
+    if args.check {
+        return Ok(check(&target, &markdown));
+    }
+    store::replace(&target, markdown.as_bytes())?;
+    Ok(print(&format!("{}\n", target.display())))
+}
+
+/// `X.json` becomes `X.md`, beside it or in `out`.
+fn target(file: &Path, out: Option<&Path>) -> PathBuf {
+    let beside = file.with_extension("md");
+    match (out, beside.file_name()) {
+        (Some(out), Some(name)) => out.join(name),
+        _ => beside,
+    }
+}
+
+fn check(target: &Path, expected: &str) -> Exit {
+    let found = match fs::read_to_string(target) {
+        Ok(found) => found,
+        Err(e) => {
+            eprintln!("bench report: {}: cannot be read: {e}; render it without --check", target.display());
+            return Exit::Unmet;
+        }
+    };
+    let Some(hint) = first_difference(&found, expected) else { return Exit::Measured };
+    eprintln!("bench report: {}: {hint}; render it again without --check", target.display());
+    Exit::Unmet
+}
+
+/// Where two texts part, with both lines.
+fn first_difference(found: &str, expected: &str) -> Option<String> {
+    if found == expected {
+        return None;
+    }
+    let (mut on_disk, mut rendered) = (found.lines(), expected.lines());
+    for number in 1.. {
+        match (on_disk.next(), rendered.next()) {
+            (None, None) => break,
+            (a, b) if a == b => {}
+            (a, b) => {
+                let show = |line: Option<&str>| match line {
+                    Some(line) => format!("`{}`", line.chars().take(LINE_LIMIT).collect::<String>()),
+                    None => "the end".into(),
+                };
+                return Some(format!("line {number} is {} where the results give {}", show(a), show(b)));
+            }
+        }
+    }
+    Some("line ends differ".into())
+}
+
+/// Prints to standard output; a reader that went away early is no failure of ours.
+fn print(text: &str) -> Exit {
+    match std::io::stdout().lock().write_all(text.as_bytes()) {
+        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
+            eprintln!("bench report: standard output: {e}");
+            Exit::CouldNot
+        }
+        _ => Exit::Measured,
+    }
+}
+
+const LINE_LIMIT: usize = 100;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_difference_is_shown_with_both_lines() {
+        assert_eq!(first_difference("a\nb\n", "a\nb\n"), None);
+        for (found, expected, hint) in [
+            ("a\nx\nc\n", "a\nb\nc\n", "line 2 is `x` where the results give `b`"),
+            ("a\n", "a\nb\n", "line 2 is the end where the results give `b`"),
+            ("a\nb\n", "a\n", "line 2 is `b` where the results give the end"),
+            ("a\r\n", "a\n", "line ends differ"),
+            ("a", "a\n", "line ends differ"),
+        ] {
+            assert_eq!(first_difference(found, expected).as_deref(), Some(hint), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn a_report_stands_beside_its_results_or_in_the_folder_asked_for() {
+        assert_eq!(target("reports/X.json".as_ref(), None), PathBuf::from("reports/X.md"));
+        assert_eq!(target("reports/X.json".as_ref(), Some("o".as_ref())), PathBuf::from("o/X.md"));
+    }
 }

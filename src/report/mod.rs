@@ -1,4 +1,15 @@
-//! Owns the rendering of results: results file in, Markdown and terminal tables out.
+//! Owns the rendering of results: results file in, Markdown and terminal tables out. A pure function
+//! of the results: no clock, no environment, and the same bytes each time.
+
+mod grid;
+pub mod marks;
+mod notes;
+mod render;
+mod terminal;
+mod text;
+mod view;
+
+pub use render::templates;
 
 mod load;
 
@@ -7,7 +18,7 @@ pub use load::measurement;
 use crate::results::Results;
 
 /// A results file that cannot be rendered.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct RenderError(pub String);
 
@@ -16,12 +27,24 @@ pub struct RenderError(pub String);
 /// # Errors
 /// An unknown template.
 pub fn markdown(results: &Results) -> Result<String, RenderError> {
-    let _ = results;
-    unimplemented!("report helper")
+    render::render(&results.template, &view::view(results))
 }
 
-/// The table printed on the terminal at the end of a run; plain text, `width` columns at most.
+/// The table printed on the terminal at the end of a run; plain text, `width` columns at most where
+/// a server's name and one figure fit into them. `*` stands before the best figures of a column.
 pub fn terminal(results: &Results, width: usize) -> String {
-    let _ = (results, width);
-    unimplemented!("report helper")
+    terminal::terminal(results, width)
+}
+
+/// A command line as a shell would take it.
+fn quoted(command: &[String]) -> String {
+    let word = |word: &String| {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=,+@%{}".contains(c);
+        if !word.is_empty() && word.chars().all(plain) {
+            word.clone()
+        } else {
+            format!("'{}'", word.replace('\'', r"'\''"))
+        }
+    };
+    command.iter().map(word).collect::<Vec<_>>().join(" ")
 }

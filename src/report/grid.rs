@@ -1,0 +1,352 @@
+//! Owns the tables of a section as rows and columns of figures, for Markdown and the terminal alike:
+//! which servers and cells stand in them, what each place shows, what is best, and why a place has no
+//! figure.
+
+use super::marks::{self, Candidate, Figure, Mark};
+use super::text::{self, MISSING};
+use crate::results::stats::percentile_key;
+use crate::results::{
+    Bound, CellRecord, Protocol, Results, SectionKind, SectionRecord, ServerRecord, Summary, Verdict,
+};
+
+/// The cells of a section that share a table: servers down, cells across.
+pub(super) struct Sheet<'a> {
+    results: &'a Results,
+    section: &'a SectionRecord,
+    columns: Vec<Column>,
+    servers: Vec<&'a ServerRecord>,
+}
+
+/// One cell across.
+pub(super) struct Column {
+    protocol: Protocol,
+    connections: u32,
+    concurrency: u32,
+    /// `C = 10`, `1 x 10`, or for `setup` `https`.
+    pub title: String,
+}
+
+/// Groups of rows under one header.
+pub(super) struct Grid {
+    /// Titles of the figure columns.
+    pub header: Vec<String>,
+    /// One group a measure.
+    pub groups: Vec<Group>,
+}
+
+/// One measure of every server.
+pub(super) struct Group {
+    /// `req/s`, `p99 (ms)`; empty when the header says it.
+    pub title: String,
+    /// Label of a server, and what its row shows.
+    pub rows: Vec<(String, Vec<Shown>)>,
+}
+
+/// What one place of a table shows.
+#[derive(Clone, Debug)]
+pub(super) struct Shown {
+    pub text: String,
+    pub best: bool,
+    pub marks: Vec<Mark>,
+}
+
+/// Cells of one server without figures, for one reason.
+pub(super) struct Blank<'a> {
+    pub label: &'a str,
+    /// `every cell`, or the columns' titles.
+    pub cells: String,
+    /// What their places show.
+    pub shows: &'static str,
+    pub reason: String,
+    pub log_tail: &'a [String],
+}
+
+/// The sheets of a section: for `closed-loop` one a protocol, for `setup` one with all of them.
+pub(super) fn sheets<'a>(results: &'a Results, section: &'a SectionRecord) -> Vec<Sheet<'a>> {
+    let mut protocols: Vec<Protocol> = Vec::new();
+    for cell in &section.cells {
+        if !protocols.contains(&cell.protocol) {
+            protocols.push(cell.protocol);
+        }
+    }
+    protocols.sort();
+    match section.kind {
+        SectionKind::ClosedLoop => protocols.iter().map(|p| Sheet::new(results, section, &[*p])).collect(),
+        SectionKind::Setup if protocols.is_empty() => Vec::new(),
+        SectionKind::Setup => vec![Sheet::new(results, section, &protocols)],
+    }
+}
+
+impl<'a> Sheet<'a> {
+    fn new(results: &'a Results, section: &'a SectionRecord, protocols: &[Protocol]) -> Self {
+        let columns = protocols.iter().flat_map(|protocol| columns(section, *protocol)).collect();
+        let cells = || section.cells.iter().filter(|cell| protocols.contains(&cell.protocol));
+        let servers =
+            results.servers.iter().filter(|server| cells().any(|cell| cell.server == server.name)).collect();
+        Self { results, section, columns, servers }
+    }
+
+    /// The protocol of a closed-loop sheet, the first of a set-up one.
+    pub(super) fn protocol(&self) -> Option<Protocol> {
+        self.columns.first().map(|column| column.protocol)
+    }
+
+    /// The table of figures.
+    pub(super) fn figures(&self) -> Grid {
+        match self.section.kind {
+            SectionKind::ClosedLoop => {
+                let mut groups = vec![self.group("req/s", Figure::Rate)];
+                for percentile in &self.results.settings.percentiles {
+                    let name = percentile_name(*percentile);
+                    groups.push(self.group(&format!("{name} (ms)"), Figure::Latency(*percentile)));
+                }
+                groups.push(self.group("CPU µs/req", Figure::Cpu));
+                Grid { header: self.columns.iter().map(|c| c.title.clone()).collect(), groups }
+            }
+            SectionKind::Setup => {
+                let rates = self.group("", Figure::Rate).rows;
+                let cpu = self.group("", Figure::Cpu).rows;
+                let rows = rates.into_iter().zip(cpu);
+                let rows = rows.map(|((label, rates), (_, cpu))| (label, [rates, cpu].concat())).collect();
+                let per_second = self.columns.iter().map(|column| match column.protocol {
+                    Protocol::H1 => format!("{} conn/s", column.title),
+                    Protocol::H1s => format!("{} handshakes/s", column.title),
+                });
+                let cpu = self.columns.iter().map(|column| format!("{} CPU µs/conn", column.title));
+                Grid {
+                    header: per_second.chain(cpu).collect(),
+                    groups: vec![Group { title: String::new(), rows }],
+                }
+            }
+        }
+    }
+
+    /// The table of what stands behind the figures.
+    pub(super) fn background(&self) -> Grid {
+        let group = |title: &str, show: &dyn Fn(&Summary) -> Option<String>| Group {
+            title: title.to_owned(),
+            rows: self.rows(&|cell| {
+                let text = cell.and_then(|cell| show(&cell.summary)).unwrap_or_else(|| MISSING.into());
+                Shown { text, best: false, marks: vec![] }
+            }),
+        };
+        let groups = vec![
+            group("bound by", &|s| s.bound.map(|bound| bound_name(bound).to_owned())),
+            group("server CPUs busy", &|s| s.server_busy.map(text::percent)),
+            group("its busiest thread", &|s| s.server_busiest_thread.map(text::percent)),
+            group("generator busy", &|s| s.generator_busy.map(text::percent)),
+            group("requests in flight", &|s| s.in_flight.map(|n| format!("{n:.2}"))),
+            group("spread of the rate", &|s| s.spread.map(text::plus_minus)),
+            group("peak memory (MiB)", &|s| s.server_peak_rss_kib.map(text::mebibytes)),
+        ];
+        Grid { header: self.columns.iter().map(|c| c.title.clone()).collect(), groups }
+    }
+
+    /// The cells with their names: label of the server and title of the column.
+    pub(super) fn named_cells(&self) -> impl Iterator<Item = (String, &'a CellRecord)> {
+        self.servers.iter().flat_map(move |server| {
+            self.columns.iter().filter_map(move |column| {
+                let cell = self.cell(server, column)?;
+                Some((format!("{} {}", server.label, column.short()), cell))
+            })
+        })
+    }
+
+    /// The columns in which several servers are best within noise, each with those servers ordered
+    /// by CPU per request, the lowest first: what still tells them apart.
+    pub(super) fn ties(&self) -> Vec<(String, Vec<(&'a str, Option<f64>)>)> {
+        let mut ties = Vec::new();
+        for column in &self.columns {
+            let best = self.best(column, Figure::Rate);
+            let mut tied: Vec<(&str, Option<f64>)> = self
+                .servers
+                .iter()
+                .zip(best)
+                .filter(|(_, best)| *best)
+                .map(|(server, _)| {
+                    let cpu = self.cell(server, column).and_then(|c| c.summary.server_cpu_us_per_request);
+                    (server.label.as_str(), cpu)
+                })
+                .collect();
+            if tied.len() > 1 {
+                tied.sort_by(|(_, a), (_, b)| a.unwrap_or(f64::MAX).total_cmp(&b.unwrap_or(f64::MAX)));
+                ties.push((column.title.clone(), tied));
+            }
+        }
+        ties
+    }
+
+    /// The places without figures and why, equal reasons of a server together.
+    pub(super) fn blanks(&self) -> Vec<Blank<'a>> {
+        let mut blanks = Vec::new();
+        for server in &self.servers {
+            let mut found: Vec<(&'static str, String, &[String], Vec<&str>)> = Vec::new();
+            for column in &self.columns {
+                let Some(cell) = self.cell(server, column) else { continue };
+                let Some(shows) = blank(cell.summary.verdict) else { continue };
+                let reason = cell.summary.reasons.join("; ");
+                let mut logs = cell.rounds.iter().map(|round| round.log_tail.as_slice());
+                let log = logs.rfind(|log| !log.is_empty()).unwrap_or_default();
+                match found.iter_mut().find(|(s, r, ..)| *s == shows && *r == reason) {
+                    Some((.., columns)) => columns.push(&column.title),
+                    None => found.push((shows, reason, log, vec![&column.title])),
+                }
+            }
+            for (shows, reason, log_tail, columns) in found {
+                let all = columns.len() == self.columns.len();
+                let cells = if all { "every cell".to_owned() } else { columns.join(", ") };
+                blanks.push(Blank { label: &server.label, cells, shows, reason, log_tail });
+            }
+        }
+        blanks
+    }
+
+    fn cell(&self, server: &ServerRecord, column: &Column) -> Option<&'a CellRecord> {
+        self.section.cells.iter().find(|cell| {
+            (cell.server == server.name && cell.protocol == column.protocol)
+                && (cell.connections, cell.concurrency) == (column.connections, column.concurrency)
+        })
+    }
+
+    fn group(&self, title: &str, figure: Figure) -> Group {
+        let mut rows = self.rows(&|cell| self.shown(cell, figure));
+        for (at, column) in self.columns.iter().enumerate() {
+            for (row, best) in rows.iter_mut().zip(self.best(column, figure)) {
+                row.1[at].best = best;
+            }
+        }
+        Group { title: title.to_owned(), rows }
+    }
+
+    fn rows(&self, show: &dyn Fn(Option<&CellRecord>) -> Shown) -> Vec<(String, Vec<Shown>)> {
+        let row = |server: &&ServerRecord| {
+            let places = self.columns.iter().map(|column| show(self.cell(server, column)));
+            (server.label.clone(), places.collect())
+        };
+        self.servers.iter().map(row).collect()
+    }
+
+    /// Which servers are best in a column. With one server there is nothing to be best of.
+    fn best(&self, column: &Column, figure: Figure) -> Vec<bool> {
+        if self.servers.len() < 2 {
+            return vec![false; self.servers.len()];
+        }
+        let (kind, settings) = (self.section.kind, &self.results.settings);
+        let candidates: Vec<Candidate> = self
+            .servers
+            .iter()
+            .map(|server| match self.cell(server, column) {
+                Some(CellRecord { summary, .. }) => Candidate {
+                    value: value(summary, figure),
+                    spread: spread(summary, figure),
+                    eligible: marks::may_win(figure, summary, kind, settings),
+                },
+                None => Candidate { value: None, spread: None, eligible: false },
+            })
+            .collect();
+        marks::winners(figure, &candidates)
+    }
+
+    fn shown(&self, cell: Option<&CellRecord>, figure: Figure) -> Shown {
+        let plain = |text: &str| Shown { text: text.to_owned(), best: false, marks: vec![] };
+        let Some(summary) = cell.map(|cell| &cell.summary) else { return plain(MISSING) };
+        if let Some(shows) = blank(summary.verdict) {
+            return plain(shows);
+        }
+        let Some(value) = value(summary, figure) else { return plain(MISSING) };
+        let text = match figure {
+            Figure::Rate => text::rate(value),
+            Figure::Latency(100.0) if summary.max_is_lower_bound => format!("≥ {}", text::millis(value)),
+            Figure::Latency(_) => text::millis(value),
+            Figure::Cpu => text::micros(value),
+        };
+        let marks = marks::marks_of(figure, summary, self.section.kind, &self.results.settings);
+        Shown { text, best: false, marks }
+    }
+}
+
+impl Column {
+    /// The title as it stands within a sentence: `C = 10`, `1x10`.
+    fn short(&self) -> String {
+        self.title.replace(" x ", "x")
+    }
+}
+
+/// The columns of one protocol, in the order of its cells.
+fn columns(section: &SectionRecord, protocol: Protocol) -> Vec<Column> {
+    let mut sizes: Vec<(u32, u32)> = Vec::new();
+    for cell in section.cells.iter().filter(|cell| cell.protocol == protocol) {
+        let size = (cell.connections, cell.concurrency);
+        if !sizes.contains(&size) {
+            sizes.push(size);
+        }
+    }
+    let single = sizes.iter().all(|(_, concurrency)| *concurrency == 1);
+    let size = |(c, m): (u32, u32)| if single { format!("C = {c}") } else { format!("{c} x {m}") };
+    let title = |of: (u32, u32)| match section.kind {
+        SectionKind::ClosedLoop => size(of),
+        SectionKind::Setup if sizes.len() == 1 => scheme(protocol).to_owned(),
+        SectionKind::Setup => format!("{} ({})", scheme(protocol), size(of)),
+    };
+    let column = |of: &(u32, u32)| Column {
+        protocol,
+        connections: of.0,
+        concurrency: of.1,
+        title: title(*of),
+    };
+    sizes.iter().map(column).collect()
+}
+
+fn scheme(protocol: Protocol) -> &'static str {
+    match protocol {
+        Protocol::H1 => "http",
+        Protocol::H1s => "https",
+    }
+}
+
+/// `p99.9`; the 100th percentile is the maximum.
+pub(super) fn percentile_name(percentile: f64) -> String {
+    if percentile == 100.0 { "max".into() } else { format!("p{}", percentile_key(percentile)) }
+}
+
+fn value(summary: &Summary, figure: Figure) -> Option<f64> {
+    match figure {
+        Figure::Rate => summary.requests_per_second,
+        Figure::Latency(percentile) => {
+            summary.latency_us.get(&percentile_key(percentile)).copied().flatten()
+        }
+        Figure::Cpu => summary.server_cpu_us_per_request,
+    }
+}
+
+fn spread(summary: &Summary, figure: Figure) -> Option<f64> {
+    match figure {
+        Figure::Rate => summary.spread,
+        Figure::Latency(percentile) => {
+            summary.latency_spread.get(&percentile_key(percentile)).copied().flatten()
+        }
+        Figure::Cpu => summary.server_cpu_spread,
+    }
+}
+
+/// What stands in the place of a cell without figures; `None` for a cell that has them.
+fn blank(verdict: Verdict) -> Option<&'static str> {
+    match verdict {
+        Verdict::Absent => Some(MISSING),
+        Verdict::Failed | Verdict::WrongProtocol => Some("FAIL"),
+        Verdict::Interrupted => Some("cut"),
+        Verdict::Valid
+        | Verdict::Starved
+        | Verdict::GeneratorBound
+        | Verdict::Unstable
+        | Verdict::Tainted => None,
+    }
+}
+
+fn bound_name(bound: Bound) -> &'static str {
+    match bound {
+        Bound::Server => "server",
+        Bound::Generator => "generator",
+        Bound::Neither => "neither",
+    }
+}

@@ -1,0 +1,179 @@
+//! Owns which marks a cell carries, what each says, and which figures of a column win. Pure.
+
+use crate::results::verdict::approximate;
+use crate::results::{CellRecord, SectionKind, Settings, Summary, Verdict};
+
+/// A figure of a cell's summary.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Figure {
+    /// Ok responses per second.
+    Rate,
+    /// A latency percentile.
+    Latency(f64),
+    /// Server CPU per ok response.
+    Cpu,
+}
+
+/// A sign beside a figure that says why it cannot be taken at its face value.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Mark {
+    /// The closed loop was starved.
+    Starved,
+    /// The generator was the limit.
+    GeneratorBound,
+    /// Rounds differ by more than the threshold.
+    Unstable,
+    /// Requests failed.
+    Tainted,
+    /// Some rounds have no measurement.
+    FewerRounds,
+}
+
+impl Mark {
+    /// Every mark, in the order of the legend.
+    pub const ALL: [Self; 5] =
+        [Self::Starved, Self::GeneratorBound, Self::Unstable, Self::Tainted, Self::FewerRounds];
+
+    /// The sign.
+    pub fn sign(self) -> char {
+        match self {
+            Self::Starved => '‡',
+            Self::GeneratorBound => '§',
+            Self::Unstable => '†',
+            Self::Tainted => '¶',
+            Self::FewerRounds => '°',
+        }
+    }
+
+    /// One word or two, as footnotes begin.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Starved => "starved",
+            Self::GeneratorBound => "generator-bound",
+            Self::Unstable => "unstable",
+            Self::Tainted => "tainted",
+            Self::FewerRounds => "rounds missing",
+        }
+    }
+
+    /// What it means, for the legend.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Self::Starved => {
+                "closed-loop starved: fewer requests were in flight than the cell offers (req/s × mean \
+                 latency, Little's law), so its latencies describe a lighter load and win nothing"
+            }
+            Self::GeneratorBound => {
+                "the load generator was at its limit and the server was not: the figures are a floor \
+                 of what the server can do, and win nothing"
+            }
+            Self::Unstable => {
+                "the rounds differ by more than the threshold, so the median may not repeat; wins nothing"
+            }
+            Self::Tainted => {
+                "over 0.1 % of the requests failed or were answered otherwise than expected; wins nothing"
+            }
+            Self::FewerRounds => "some rounds have no measurement; the figure is the median of the others",
+        }
+    }
+
+    /// Whether a figure carries this mark. A mark stands on every figure it keeps from winning:
+    /// starvation discredits latencies alone, because the rate is still what the server gave, while
+    /// in a `setup` section the rate is all there is and is not the server's when the generator did
+    /// not keep it busy. Missing rounds keep nothing from winning and stand on the rate.
+    pub fn covers(self, figure: Figure, kind: SectionKind) -> bool {
+        match self {
+            Self::Starved => kind == SectionKind::Setup || matches!(figure, Figure::Latency(_)),
+            Self::FewerRounds => figure == Figure::Rate,
+            Self::GeneratorBound | Self::Unstable | Self::Tainted => true,
+        }
+    }
+
+    fn keeps_from_winning(self) -> bool {
+        self != Self::FewerRounds
+    }
+}
+
+/// The marks of a cell, in the order of the legend; none for a cell without figures.
+pub fn marks(summary: &Summary, settings: &Settings) -> Vec<Mark> {
+    if summary.rounds_measured == 0 {
+        return Vec::new();
+    }
+    let holds = |mark: &Mark| match mark {
+        Mark::Starved => summary.verdicts.contains(&Verdict::Starved),
+        Mark::GeneratorBound => summary.verdicts.contains(&Verdict::GeneratorBound),
+        Mark::Unstable => summary.verdicts.contains(&Verdict::Unstable),
+        Mark::Tainted => summary.verdicts.contains(&Verdict::Tainted),
+        Mark::FewerRounds => summary.rounds_measured < settings.rounds,
+    };
+    Mark::ALL.into_iter().filter(holds).collect()
+}
+
+/// The marks one figure of a cell carries.
+pub fn marks_of(figure: Figure, summary: &Summary, kind: SectionKind, settings: &Settings) -> Vec<Mark> {
+    marks(summary, settings).into_iter().filter(|mark| mark.covers(figure, kind)).collect()
+}
+
+/// Whether a figure may be the best of its column.
+pub fn may_win(figure: Figure, summary: &Summary, kind: SectionKind, settings: &Settings) -> bool {
+    let usable = matches!(
+        summary.verdict,
+        Verdict::Valid | Verdict::Starved | Verdict::GeneratorBound | Verdict::Unstable | Verdict::Tainted
+    );
+    usable && !marks_of(figure, summary, kind, settings).iter().any(|mark| mark.keeps_from_winning())
+}
+
+/// What a footnote says of a marked cell, after its name: `~72.6 in flight`.
+pub fn detail(mark: Mark, cell: &CellRecord) -> String {
+    let summary = &cell.summary;
+    let reason_of = |verdict: Verdict| {
+        let at = summary.verdicts.iter().position(|v| *v == verdict);
+        at.and_then(|at| summary.reasons.get(at)).cloned().unwrap_or_default()
+    };
+    match mark {
+        Mark::Starved => summary.in_flight.map_or_else(
+            || reason_of(Verdict::Starved),
+            |in_flight| format!("{} in flight", approximate(in_flight)),
+        ),
+        Mark::GeneratorBound => reason_of(Verdict::GeneratorBound),
+        Mark::Unstable => reason_of(Verdict::Unstable),
+        Mark::Tainted => reason_of(Verdict::Tainted),
+        Mark::FewerRounds => {
+            let verdicts = summary.verdicts.iter().filter(|v| **v != Verdict::Valid).count();
+            summary.reasons.get(verdicts).cloned().unwrap_or_default()
+        }
+    }
+}
+
+/// One candidate of a column.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Candidate {
+    /// The figure; `None` when there is none.
+    pub value: Option<f64>,
+    /// Its spread over rounds, `None` with fewer than two.
+    pub spread: Option<f64>,
+    /// Whether it may win.
+    pub eligible: bool,
+}
+
+/// Which candidates of a column are its best: the best eligible one, and every eligible one whose
+/// interval (value ± spread) reaches that of the best, because their order is then noise. The rate is
+/// best when highest, anything else when lowest.
+pub fn winners(figure: Figure, candidates: &[Candidate]) -> Vec<bool> {
+    let sign = if figure == Figure::Rate { -1.0 } else { 1.0 };
+    let value = |c: &Candidate| c.value.filter(|v| c.eligible && v.is_finite() && *v >= 0.0);
+    let best = candidates
+        .iter()
+        .filter_map(|c| value(c).map(|v| (v, c.spread.unwrap_or(0.0))))
+        .min_by(|(a, _), (b, _)| (sign * a).total_cmp(&(sign * b)));
+    let Some((best, best_spread)) = best else { return vec![false; candidates.len()] };
+    candidates
+        .iter()
+        .map(|c| {
+            value(c).is_some_and(|v| {
+                let noise = v * c.spread.unwrap_or(0.0) + best * best_spread;
+                (v - best).abs() <= noise
+            })
+        })
+        .collect()
+}

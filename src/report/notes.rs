@@ -1,0 +1,194 @@
+//! Owns the notes at the end of a report: what a reader should know of the machine, the servers and
+//! single cells that no verdict covers. Each note is one line of Markdown.
+
+use super::grid;
+use super::text::{self, code, escape};
+use crate::results::verdict::phase_name;
+use crate::results::{
+    CellRecord, FindingLevel, Measurement, Results, RoundRecord, ServerRecord, StartRecord, Verdict, stats,
+};
+use crate::units::group_thousands;
+
+/// Every note, at most [`LIMIT`] about single cells.
+pub(super) fn notes(results: &Results) -> Vec<String> {
+    let mut notes = settings(results);
+    notes.extend(machine(results));
+    notes.extend(results.servers.iter().flat_map(starts));
+    let mut cells = cells(results);
+    let more = cells.len().saturating_sub(LIMIT);
+    cells.truncate(LIMIT);
+    notes.extend(cells);
+    if more > 0 {
+        notes.push(format!("{more} more notes on single cells follow from the JSON beside this file."));
+    }
+    notes
+}
+
+fn settings(results: &Results) -> Vec<String> {
+    let settings = &results.settings;
+    let mut notes = Vec::new();
+    if settings.rounds < 2 {
+        notes.push(
+            "One round says nothing about noise: no spread is known, ties cannot be told from wins, and no \
+             cell can be found unstable."
+                .into(),
+        );
+    }
+    if settings.server_cpus.is_empty() || settings.generator_cpus.is_empty() {
+        notes.push(
+            "Servers and generator were not kept on CPUs of their own, so each took time from the other: \
+             CPU µs/req is inflated and must not be compared with that of a pinned run."
+                .into(),
+        );
+    }
+    notes
+}
+
+/// Findings that speak against the machine, each once.
+fn machine(results: &Results) -> Vec<String> {
+    let mut notes = Vec::new();
+    for finding in results.sessions.iter().flat_map(|session| &session.environment.findings) {
+        let word = match finding.level {
+            FindingLevel::Ok | FindingLevel::Unknown => continue,
+            FindingLevel::Warn => "Machine",
+            FindingLevel::Bad => "**Machine**",
+        };
+        let remedy = finding.remedy.as_deref().map(|r| format!("; {}", escape(r))).unwrap_or_default();
+        let note = format!("{word}, {}: {}{remedy}.", escape(&finding.check), escape(&finding.found));
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+    }
+    notes
+}
+
+/// Starts and stops that did not go well, equal ones counted.
+fn starts(server: &ServerRecord) -> Vec<String> {
+    let label = escape(&server.label);
+    let mut notes = Vec::new();
+    let killed = server.starts.iter().filter(|start| start.killed).count();
+    if killed > 0 {
+        notes.push(format!(
+            "{label}: did not stop within its grace and was killed after {killed} of {} starts.",
+            server.starts.len()
+        ));
+    }
+    let mut problems: Vec<(&str, Vec<&StartRecord>)> = Vec::new();
+    for start in &server.starts {
+        let Some(problem) = start.problem.as_deref() else { continue };
+        match problems.iter_mut().find(|(known, _)| *known == problem) {
+            Some((_, starts)) => starts.push(start),
+            None => problems.push((problem, vec![start])),
+        }
+    }
+    for (problem, starts) in problems {
+        notes.push(match starts[..] {
+            [only] => format!("{label}, round {}: {}.", only.round, escape(problem)),
+            _ => format!("{label}, {} starts: {}.", starts.len(), escape(problem)),
+        });
+    }
+    notes
+}
+
+fn cells(results: &Results) -> Vec<String> {
+    let mut notes = Vec::new();
+    for section in &results.sections {
+        for sheet in grid::sheets(results, section) {
+            for (name, cell) in sheet.named_cells() {
+                for what in observations(cell) {
+                    notes.push(format!("{}, {}: {what}.", escape(&section.title), escape(&name)));
+                }
+            }
+        }
+    }
+    notes
+}
+
+/// What stands out in the raw rounds of a cell that has figures.
+fn observations(cell: &CellRecord) -> Vec<String> {
+    if cell.summary.rounds_measured == 0 {
+        return Vec::new();
+    }
+    let rounds = || cell.rounds.iter().filter_map(|round| Some((round, round.measurement.as_ref()?)));
+    let sum = |count: fn(&Measurement) -> u64| {
+        rounds().fold(0u64, |total, (_, m)| total.saturating_add(count(m)))
+    };
+    let mut notes = Vec::new();
+    let failed = sum(|m| m.requests.failed);
+    if failed > 0 && !cell.summary.verdicts.contains(&Verdict::Tainted) {
+        let errors = rounds().flat_map(|(_, m)| &m.errors);
+        let commonest = errors.max_by_key(|error| error.count);
+        let kind = commonest.map(|e| format!(", mostly {} {}", phase_name(e.phase), escape(&e.kind)));
+        notes.push(format!(
+            "{} of {} requests failed{}",
+            group_thousands(failed),
+            group_thousands(failed.saturating_add(sum(|m| m.requests.ok))),
+            kind.unwrap_or_default()
+        ));
+    }
+    let stalled = sum(|m| m.connection.stalled);
+    if stalled > 0 {
+        notes.push(format!("{stalled} connections completed nothing in the last second of the window"));
+    }
+    let reopened = sum(|m| if m.keepalive { m.connection.reopened } else { 0 });
+    if reopened > 0 {
+        notes.push(format!(
+            "connections ended and were opened again {} times; their set-up is part of the figures",
+            group_thousands(reopened)
+        ));
+    }
+    if rounds().any(|(_, m)| m.negotiated.as_ref().is_some_and(|n| n.http == "HTTP/1.0")) {
+        notes.push("the server answered as HTTP/1.0".into());
+    }
+    notes.extend(server_side(cell));
+    for (round, measurement) in rounds() {
+        notes.extend(slow_seconds(round, measurement));
+    }
+    for (_, measurement) in rounds() {
+        for warning in &measurement.warnings {
+            let covered = COVERED_BY_MARKS.contains(&warning.code.as_str());
+            let note = format!("{}: {}", code(&warning.code), escape(warning.text.trim_end_matches('.')));
+            if !covered && !notes.contains(&note) {
+                notes.push(note);
+            }
+        }
+    }
+    notes
+}
+
+fn server_side(cell: &CellRecord) -> Vec<String> {
+    let samples = || cell.rounds.iter().filter_map(|round| round.server.as_ref());
+    let mut notes = Vec::new();
+    let overflows = samples().filter_map(|s| s.listen_overflows).fold(0u64, u64::saturating_add);
+    if overflows > 0 {
+        notes.push(format!(
+            "{} connections found an accept queue full and had to try again",
+            group_thousands(overflows)
+        ));
+    }
+    let finer: Vec<f64> = samples().filter_map(|s| s.cpu_us_per_request_schedstat).collect();
+    if let (Some(finer), Some(usual)) = (stats::median(&finer), cell.summary.server_cpu_us_per_request) {
+        notes.push(format!(
+            "two clocks of the kernel differ by over 2 %: CPU {} µs/req by the tick, {} by the scheduler",
+            text::micros(usual),
+            text::micros(finer)
+        ));
+    }
+    notes
+}
+
+/// Whole seconds of a round with less than half the responses of its median second.
+fn slow_seconds(round: &RoundRecord, measurement: &Measurement) -> Option<String> {
+    let whole = measurement.window.length_s.map_or(0, |length| length as usize);
+    let counts: Vec<f64> = measurement.seconds.iter().take(whole).map(|second| second.ok as f64).collect();
+    let median = stats::median(&counts).filter(|_| counts.len() >= 3)?;
+    let slow = counts.iter().filter(|count| **count < median / 2.0).count();
+    (slow > 0).then(|| {
+        format!("round {}: {slow} of {} seconds had less than half the usual responses", round.round, counts.len())
+    })
+}
+
+/// Notes on single cells in one report; the JSON holds what they are drawn from.
+const LIMIT: usize = 40;
+/// Warnings of the generator that a mark says already.
+const COVERED_BY_MARKS: [&str; 4] = ["starved", "generator-saturated", "generator-bound", "failures"];

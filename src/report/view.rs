@@ -1,0 +1,435 @@
+//! Owns what a template is given: every string of a report, already Markdown, so that a template
+//! holds layout and prose only. The one place of `report` that knows serialisation.
+
+use serde::Serialize;
+
+use super::grid::{self, Blank, Grid, Sheet, Shown};
+use super::marks::{self, Mark};
+use super::text::{self, MISSING, Side, code, escape, table};
+use super::{notes, quoted};
+use crate::results::{
+    Environment, Protocol, Results, SectionKind, SectionRecord, ServerRecord, Session, Settings, WaitMode, stats,
+};
+use crate::time::Span;
+use crate::units::format_duration;
+
+/// A whole report.
+#[derive(Serialize)]
+pub(super) struct View {
+    title: String,
+    /// When the run ended, or began when it did not end by itself.
+    generated_at: String,
+    command: String,
+    /// What must be known before any figure is read: overrides, mixed or incomplete runs.
+    notices: Vec<String>,
+    environment: String,
+    settings: String,
+    sections: Vec<SectionView>,
+    servers: String,
+    legend: Vec<String>,
+    notes: Vec<String>,
+    expect: String,
+}
+
+#[derive(Serialize)]
+struct SectionView {
+    title: String,
+    /// `closed-loop` or `setup`: which part renders it.
+    kind: &'static str,
+    tables: Vec<TableView>,
+}
+
+#[derive(Serialize)]
+struct TableView {
+    protocol: &'static str,
+    figures: String,
+    background: String,
+    /// One line a mark: its sign, and each cell that carries it.
+    footnotes: Vec<String>,
+    /// Ties of the rate, in words.
+    ties: Option<String>,
+    blanks: Vec<BlankView>,
+}
+
+#[derive(Serialize)]
+struct BlankView {
+    text: String,
+    /// A fenced block, or nothing.
+    log: Option<String>,
+}
+
+pub(super) fn view(results: &Results) -> View {
+    let last = results.sessions.last();
+    let at = last.map(|s| s.finished_at.as_deref().unwrap_or(&s.started_at));
+    View {
+        title: escape(&results.title),
+        generated_at: at.map_or_else(|| MISSING.into(), escape),
+        command: last.map_or_else(|| MISSING.into(), |s| code(&quoted(&s.command))),
+        notices: notices(results),
+        environment: pairs("Item", environment(results)),
+        settings: pairs("Setting", settings(results)),
+        sections: results.sections.iter().map(|section| section_view(results, section)).collect(),
+        servers: servers(results),
+        legend: legend(results),
+        notes: notes::notes(results),
+        expect: escape(&results.settings.expect),
+    }
+}
+
+fn notices(results: &Results) -> Vec<String> {
+    let mut notices = Vec::new();
+    if !results.complete {
+        let rounds = results.settings.rounds as usize;
+        let cells = || results.sections.iter().flat_map(|section| &section.cells);
+        let done: usize = cells().map(|cell| cell.rounds.len().min(rounds)).sum();
+        notices.push(format!(
+            "**Incomplete run**: {done} of {} rounds of cells have an outcome; the rest was not reached.",
+            cells().count() * rounds
+        ));
+    }
+    if !results.overrides.is_empty() {
+        let list: Vec<String> = results.overrides.iter().map(|phrase| escape(phrase)).collect();
+        notices.push(format!("**Not the scenario as written**: {}.", list.join("; ")));
+    }
+    if results.sessions.len() > 1 {
+        notices.push(format!(
+            "**Mixed run**: measured in {} sessions, so drift of the machine between them is in the \
+             comparison.",
+            results.sessions.len()
+        ));
+        notices.extend((1..).zip(&results.sessions).map(|(number, session)| session_line(results, number, session)));
+    }
+    notices
+}
+
+fn session_line(results: &Results, number: u32, session: &Session) -> String {
+    let rounds = results.sections.iter().flat_map(|s| &s.cells).flat_map(|c| &c.rounds);
+    let measured = rounds.filter(|r| r.session == number - 1 && r.measurement.is_some()).count();
+    let end = session.finished_at.as_deref().map_or_else(|| "was killed".into(), |at| format!("ended {}", escape(at)));
+    let first = &results.sessions[0].environment;
+    let differing: Vec<&str> = machine_rows(first)
+        .into_iter()
+        .zip(machine_rows(&session.environment))
+        .filter(|(a, b)| a.1 != b.1)
+        .map(|(a, _)| a.0)
+        .collect();
+    let differing = match differing[..] {
+        [] => String::new(),
+        _ => format!("; another machine or state: {} differ from session 1", differing.join(", ")),
+    };
+    format!("Session {number}: began {}, {end}, measured {measured} windows{differing}.", escape(&session.started_at))
+}
+
+/// The rows that tell one machine from another.
+fn machine_rows(environment: &Environment) -> Vec<(&'static str, String)> {
+    let optional = |text: &Option<String>| text.as_deref().map_or_else(|| MISSING.into(), escape);
+    vec![
+        ("Host", escape(&environment.host)),
+        ("Kernel", escape(&environment.kernel)),
+        ("CPU", format!("{} ({} logical cores)", escape(&environment.cpu), environment.logical_cpus)),
+        ("Memory", format!("{} MiB", text::mebibytes(environment.memory_kib))),
+        ("Commit", optional(&environment.commit)),
+    ]
+}
+
+fn environment(results: &Results) -> Vec<(String, String)> {
+    let mut rows = Vec::new();
+    let Some(session) = results.sessions.first() else { return rows };
+    rows.extend(machine_rows(&session.environment).into_iter().map(|(item, value)| (item.to_owned(), value)));
+    if let Some(run) = &session.environment.ci_run {
+        rows.push(("CI run".into(), escape(run)));
+    }
+    for server in &results.servers {
+        let version = server.version.as_deref().map_or_else(|| MISSING.into(), escape);
+        rows.push((escape(&server.label), version));
+    }
+    rows.push(("Load generator".into(), generator(results)));
+    rows
+}
+
+/// Tool, engine, TLS and the kernel features found and used.
+fn generator(results: &Results) -> String {
+    let mut parts = vec![escape(&results.tool)];
+    let measured = || {
+        let rounds = results.sections.iter().flat_map(|s| &s.cells).flat_map(|c| &c.rounds);
+        rounds.filter_map(|round| round.measurement.as_ref()).map(|m| &m.generator)
+    };
+    if let Some(generator) = measured().next() {
+        let used = generator.features.iter().filter(|(_, used)| **used);
+        let used: Vec<String> = used.map(|(name, _)| escape(name)).collect();
+        let used = if used.is_empty() { String::new() } else { format!(" ({})", used.join(", ")) };
+        parts.push(format!("{}{used}", escape(&generator.engine)));
+    }
+    parts.extend(measured().find_map(|generator| generator.tls.as_deref()).map(escape));
+    parts.join("; ")
+}
+
+fn settings(results: &Results) -> Vec<(String, String)> {
+    let s = &results.settings;
+    let kind = |kind| results.sections.iter().any(|section| section.kind == kind);
+    let mut rows = Vec::new();
+    if kind(SectionKind::ClosedLoop) || results.sections.is_empty() {
+        let what = format!("median of {} x {} closed-loop windows, keep-alive", s.rounds, seconds(s.duration_s));
+        rows.push(("Throughput and latency", what));
+        rows.push(("Cells (C x M)", cells(results, SectionKind::ClosedLoop)));
+    }
+    if kind(SectionKind::Setup) {
+        let what = format!("median of {} windows, each request on a fresh connection", s.rounds);
+        rows.push(("Connection set-up", format!("{what}; {}", setup_limits(results))));
+    }
+    rows.push(("Warm-up", format!("{} before each window, not counted", seconds(s.warmup_s))));
+    rows.push(("Expected response", escape(&s.expect)));
+    rows.push(("TLS certificate", escape(&s.certificate)));
+    rows.push(("Core isolation", isolation(s)));
+    rows.push(("Worker threads", format!("{} per server; generator {}", s.workers, s.generator_threads)));
+    rows.push(("Waiting of the generator", waiting(results)));
+    rows.push(("Machine load", machine_load(results)));
+    if !results.overrides.is_empty() {
+        let list: Vec<String> = results.overrides.iter().map(|phrase| escape(phrase)).collect();
+        rows.push(("Overridden", list.join("; ")));
+    }
+    rows.into_iter().map(|(setting, value)| (setting.to_owned(), value)).collect()
+}
+
+fn seconds(seconds: f64) -> String {
+    if !seconds.is_finite() || seconds < 0.0 {
+        return MISSING.into();
+    }
+    format_duration(Span::from_nanos((seconds * 1e9).round() as u64))
+}
+
+/// The sizes of the cells of a kind, each once, in order.
+fn cells(results: &Results, kind: SectionKind) -> String {
+    let mut sizes: Vec<String> = Vec::new();
+    for cell in results.sections.iter().filter(|s| s.kind == kind).flat_map(|s| &s.cells) {
+        let size = format!("{} x {}", cell.connections, cell.concurrency);
+        if !sizes.contains(&size) {
+            sizes.push(size);
+        }
+    }
+    if sizes.is_empty() { MISSING.into() } else { sizes.join(", ") }
+}
+
+/// What ended the windows of set-up cells, as they recorded it.
+fn setup_limits(results: &Results) -> String {
+    let mut limits: Vec<String> = Vec::new();
+    let sections = results.sections.iter().filter(|section| section.kind == SectionKind::Setup);
+    for cell in sections.flat_map(|section| &section.cells) {
+        for window in cell.rounds.iter().filter_map(|r| r.measurement.as_ref()).map(|m| &m.window) {
+            let limit = match (window.asked_requests, window.asked_s) {
+                (Some(requests), _) => {
+                    format!("{} connections at C = {}", crate::units::group_thousands(requests), cell.connections)
+                }
+                (None, Some(asked)) => format!("{} at C = {}", seconds(asked), cell.connections),
+                (None, None) => continue,
+            };
+            if !limits.contains(&limit) {
+                limits.push(limit);
+            }
+        }
+    }
+    if limits.is_empty() { cells(results, SectionKind::Setup) } else { limits.join(", ") }
+}
+
+fn isolation(settings: &Settings) -> String {
+    let cpus = |cpus: &[u32]| match cpus {
+        [] => "not pinned".to_owned(),
+        [only] => format!("on CPU {only}"),
+        _ => format!("on CPUs {}", cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")),
+    };
+    format!("servers {}, generator {}", cpus(&settings.server_cpus), cpus(&settings.generator_cpus))
+}
+
+fn waiting(results: &Results) -> String {
+    let told = wait_name(results.settings.wait);
+    let rounds = || {
+        let rounds = results.sections.iter().flat_map(|s| &s.cells).flat_map(|c| &c.rounds);
+        rounds.filter_map(|round| round.measurement.as_ref())
+    };
+    let polled = rounds().filter(|m| m.generator.waited == WaitMode::Poll).count();
+    format!("{told}; polled in {polled} of {} windows, slept in the others", rounds().count())
+}
+
+fn wait_name(wait: WaitMode) -> &'static str {
+    match wait {
+        WaitMode::Auto => "auto",
+        WaitMode::Poll => "poll",
+        WaitMode::Sleep => "sleep",
+    }
+}
+
+/// Load at the start of each session. Quiet is less than half a runnable task for each CPU.
+fn machine_load(results: &Results) -> String {
+    let loads = results.sessions.iter().map(|session| {
+        let cpus = f64::from(session.environment.logical_cpus);
+        match session.environment.load_at_start {
+            Some(load) => format!("{load:.2} at start ({})", if load < cpus / 2.0 { "quiet" } else { "busy" }),
+            None => MISSING.into(),
+        }
+    });
+    loads.collect::<Vec<_>>().join("; ")
+}
+
+fn section_view(results: &Results, section: &SectionRecord) -> SectionView {
+    SectionView {
+        title: escape(&section.title),
+        kind: match section.kind {
+            SectionKind::ClosedLoop => "closed-loop",
+            SectionKind::Setup => "setup",
+        },
+        tables: grid::sheets(results, section).iter().map(|sheet| table_view(results, sheet)).collect(),
+    }
+}
+
+fn table_view(results: &Results, sheet: &Sheet<'_>) -> TableView {
+    TableView {
+        protocol: match sheet.protocol() {
+            Some(Protocol::H1s) => "HTTP/1.1 over TLS",
+            Some(Protocol::H1) | None => "HTTP/1.1",
+        },
+        figures: grid_table(&sheet.figures()),
+        background: grid_table(&sheet.background()),
+        footnotes: footnotes(results, sheet),
+        ties: ties(sheet),
+        blanks: sheet.blanks().iter().map(blank_view).collect(),
+    }
+}
+
+/// A grid as Markdown: a measure's name stands in the first row of its group.
+fn grid_table(grid: &Grid) -> String {
+    let named = grid.groups.iter().any(|group| !group.title.is_empty());
+    let mut header = vec![("Server".to_owned(), Side::Left)];
+    if named {
+        header.insert(0, (String::new(), Side::Left));
+    }
+    header.extend(grid.header.iter().map(|title| (title.clone(), Side::Right)));
+    let mut rows = Vec::new();
+    for group in &grid.groups {
+        for (i, (label, places)) in group.rows.iter().enumerate() {
+            let mut row = Vec::new();
+            if named {
+                row.push(if i == 0 { format!("**{}**", group.title) } else { String::new() });
+            }
+            row.push(escape(label));
+            row.extend(places.iter().map(place));
+            rows.push(row);
+        }
+    }
+    table(&header, &rows)
+}
+
+fn place(shown: &Shown) -> String {
+    let signs: String = shown.marks.iter().map(|mark| mark.sign()).collect();
+    if shown.best { format!("**{}**{signs}", shown.text) } else { format!("{}{signs}", shown.text) }
+}
+
+fn footnotes(results: &Results, sheet: &Sheet<'_>) -> Vec<String> {
+    let note = |mark: Mark| {
+        let marked = sheet.named_cells().filter(|(_, cell)| {
+            marks::marks(&cell.summary, &results.settings).contains(&mark)
+        });
+        let cells: Vec<String> = marked
+            .map(|(name, cell)| format!("{}: {}", escape(&name), escape(&marks::detail(mark, cell))))
+            .collect();
+        (!cells.is_empty()).then(|| format!("{} {}: {}.", mark.sign(), mark.name(), cells.join("; ")))
+    };
+    Mark::ALL.into_iter().filter_map(note).collect()
+}
+
+fn ties(sheet: &Sheet<'_>) -> Option<String> {
+    let columns: Vec<String> = sheet
+        .ties()
+        .into_iter()
+        .map(|(column, servers)| {
+            let servers: Vec<String> = servers
+                .into_iter()
+                .map(|(label, cpu)| {
+                    format!("{} {}", escape(label), cpu.map_or_else(|| MISSING.into(), text::micros))
+                })
+                .collect();
+            format!("{column}: {}", servers.join(", "))
+        })
+        .collect();
+    (!columns.is_empty()).then(|| columns.join("; "))
+}
+
+fn blank_view(blank: &Blank<'_>) -> BlankView {
+    let last = &blank.log_tail[blank.log_tail.len().saturating_sub(LOG_LINES)..];
+    BlankView {
+        text: format!(
+            "**{}**, {}: {}: {}",
+            escape(blank.label),
+            blank.cells,
+            blank.shows,
+            escape(&text::cut(&blank.reason, REASON_LIMIT))
+        ),
+        log: (!last.is_empty()).then(|| indent(&text::fenced(last))),
+    }
+}
+
+/// Two spaces before each line: a block inside a list item.
+fn indent(block: &str) -> String {
+    block.lines().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
+}
+
+/// The marks used anywhere, and what stands in places without figures.
+fn legend(results: &Results) -> Vec<String> {
+    let summaries = || results.sections.iter().flat_map(|s| &s.cells).map(|cell| &cell.summary);
+    let used = |mark: &Mark| summaries().any(|s| marks::marks(s, &results.settings).contains(mark));
+    let mut legend: Vec<String> = Mark::ALL
+        .into_iter()
+        .filter(used)
+        .map(|mark| format!("{} {}.", mark.sign(), mark.meaning()))
+        .collect();
+    let blanks: Vec<&str> = results
+        .sections
+        .iter()
+        .flat_map(|section| grid::sheets(results, section))
+        .flat_map(|sheet| sheet.blanks().into_iter().map(|blank| blank.shows).collect::<Vec<_>>())
+        .collect();
+    for (shows, meaning) in [
+        (MISSING, "`n/a`: a tool the server needs is absent, or the figure does not exist."),
+        ("FAIL", "`FAIL`: the server did not complete the cell, or not over the protocol asked for."),
+        ("cut", "`cut`: the run ended before the cell was measured."),
+    ] {
+        if blanks.contains(&shows) {
+            legend.push(meaning.into());
+        }
+    }
+    legend
+}
+
+fn servers(results: &Results) -> String {
+    let header = ["Server", "Ready after (ms)", "Built in", "Peak memory (MiB)", "Command", "Note"];
+    let side = |title: &&str| {
+        let figure = title.contains('(') || title.starts_with("Built");
+        ((*title).to_owned(), if figure { Side::Right } else { Side::Left })
+    };
+    let rows: Vec<Vec<String>> = results.servers.iter().map(|server| server_row(results, server)).collect();
+    table(&header.iter().map(side).collect::<Vec<_>>(), &rows)
+}
+
+fn server_row(results: &Results, server: &ServerRecord) -> Vec<String> {
+    let ready: Vec<f64> = server.starts.iter().filter_map(|start| start.ready_ms).collect();
+    let cells = results.sections.iter().flat_map(|s| &s.cells).filter(|cell| cell.server == server.name);
+    let peak = cells.filter_map(|cell| cell.summary.server_peak_rss_kib).max();
+    let missing = || MISSING.to_owned();
+    vec![
+        escape(&server.label),
+        stats::median(&ready).map_or_else(missing, text::rate),
+        server.build_s.map_or_else(missing, |s| seconds((s * 10.0).round() / 10.0)),
+        peak.map_or_else(missing, text::mebibytes),
+        escape(&quoted(&server.command)),
+        server.note.as_deref().map(escape).unwrap_or_default(),
+    ]
+}
+
+/// A table of two columns.
+fn pairs(item: &str, rows: Vec<(String, String)>) -> String {
+    let header = [(item.to_owned(), Side::Left), ("Value".to_owned(), Side::Left)];
+    table(&header, &rows.into_iter().map(|(item, value)| vec![item, value]).collect::<Vec<_>>())
+}
+
+/// Log lines shown with a failure; the JSON holds the others.
+const LOG_LINES: usize = 8;
+const REASON_LIMIT: usize = 600;

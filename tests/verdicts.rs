@@ -1,0 +1,378 @@
+//! Owns the tests of how a cell is judged: starvation, what bound it, and each verdict by the figure
+//! that brings it about.
+
+#[path = "common/results.rs"]
+mod build;
+
+use bench::results::stats::{little_law, median, percentile_key, spread, starved, summarise};
+use bench::results::*;
+use build::{cell, lost_round, measured, settings, with_rounds};
+use proptest::prelude::*;
+
+fn summary(cell: &CellRecord) -> Summary {
+    summarise(cell, SectionKind::ClosedLoop, &settings())
+}
+
+/// A cell of 50 x 1 that nothing speaks against, bent in each round.
+fn bent(bend: impl Fn(&mut RoundRecord)) -> Summary {
+    let mut cell = measured(cell("a", Protocol::H1, 50, 1), 50_000.0, 995.0);
+    cell.rounds.iter_mut().for_each(bend);
+    summary(&cell)
+}
+
+fn bent_measurement(bend: impl Fn(&mut Measurement)) -> Summary {
+    bent(|round| bend(round.measurement.as_mut().unwrap()))
+}
+
+#[test]
+fn little_law_is_rate_times_mean() {
+    for (rate, mean_us, in_flight) in [
+        (1_000.0, 60.0, Some(0.06)),
+        (110_000.0, 700.0, Some(77.0)),
+        (0.0, 5.0, Some(0.0)),
+        (-1.0, 5.0, None),
+        (1.0, -5.0, None),
+        (f64::NAN, 5.0, None),
+        (f64::INFINITY, 5.0, None),
+        (f64::MAX, f64::MAX, None),
+    ] {
+        match (little_law(rate, mean_us), in_flight) {
+            (Some(got), Some(want)) => assert!((got - want).abs() < 1e-9, "{rate} x {mean_us}: {got}"),
+            (got, want) => assert_eq!(got, want, "{rate} x {mean_us}"),
+        }
+    }
+}
+
+#[test]
+fn starvation_is_relative_and_absolute() {
+    for (in_flight, offered, expected) in [
+        // Published cells that were paced by their generator, and one that was not.
+        (0.06, 1.0, true),
+        (1.9, 10.0, true),
+        (77.0, 100.0, true),
+        (1.0, 1.0, false),
+        // The edges: 90 % of what is offered, short by two, 80 %.
+        (9.0, 10.0, false),
+        (8.9, 10.0, false),
+        (8.0, 10.0, true),
+        (7.9, 10.0, true),
+        (0.8, 1.0, false),
+        (0.79, 1.0, true),
+        (1.7, 2.0, false),
+        (90.0, 100.0, false),
+        (89.9, 100.0, true),
+        (100.0, 100.0, false),
+        (103.0, 100.0, false),
+        (0.0, 1.0, true),
+    ] {
+        assert_eq!(starved(in_flight, offered), expected, "{in_flight} of {offered}");
+    }
+}
+
+#[test]
+fn a_cell_is_starved_by_its_mean_and_not_its_median() {
+    // Rate, mean latency, and whether it is starved; the last has a median of 26.3 ms, which would
+    // make 1.4 requests of one.
+    for (c, m, rate, mean_us, in_flight) in [
+        (1, 1, 1_000.0, 60.0, Some("~0.06 of 1 in flight")),
+        (10, 1, 10_000.0, 190.0, Some("~1.9 of 10 in flight")),
+        (1, 100, 110_000.0, 700.0, Some("~77.0 of 100 in flight")),
+        (1, 1, 54.0, 18_500.0, None),
+    ] {
+        let s = summary(&with_rounds(cell("a", Protocol::H1, c, m), &[rate], mean_us));
+        match in_flight {
+            Some(reason) => {
+                assert_eq!(s.verdict, Verdict::Starved, "{c}x{m}");
+                assert_eq!(s.reasons[0], reason);
+            }
+            None => assert_eq!(s.verdict, Verdict::Valid, "{c}x{m}: {:?}", s.reasons),
+        }
+    }
+}
+
+#[test]
+fn a_setup_cell_counts_the_time_to_connect() {
+    let mut setup = with_rounds(cell("a", Protocol::H1s, 20, 1), &[10_000.0], 200.0);
+    let m = setup.rounds[0].measurement.as_mut().unwrap();
+    m.keepalive = false;
+    m.connection.setup_us = build::latencies(100_000, 1_800.0);
+    let s = summarise(&setup, SectionKind::Setup, &settings());
+    assert!((s.in_flight.unwrap() - 20.0).abs() < 0.1, "{:?}", s.in_flight);
+    assert!(!s.verdicts.contains(&Verdict::Starved));
+    setup.rounds[0].measurement.as_mut().unwrap().connection.setup_us = build::latencies(100_000, 800.0);
+    assert!(summarise(&setup, SectionKind::Setup, &settings()).verdicts.contains(&Verdict::Starved));
+}
+
+#[test]
+fn a_good_cell_is_valid_and_bound_by_its_server() {
+    let s = bent(|_| {});
+    assert_eq!((s.verdict, s.bound, s.rounds_measured), (Verdict::Valid, Some(Bound::Server), 3));
+    assert_eq!(s.verdicts, [Verdict::Valid]);
+    assert!(s.reasons.is_empty(), "{:?}", s.reasons);
+    assert_eq!(s.requests_per_second, Some(50_000.0));
+    assert!((s.spread.unwrap() - 0.01).abs() < 1e-9);
+    assert_eq!(s.server_peak_rss_kib, Some(9_216));
+}
+
+#[test]
+fn each_verdict_follows_from_its_figure() {
+    let shown = |s: Summary| (s.verdict, s.reasons.join("; "));
+    for (name, s, verdict, reason) in [
+        (
+            "a TLS answer where cleartext was asked",
+            bent_measurement(|m| m.negotiated.as_mut().unwrap().tls = Some("TLSv1.3".into())),
+            Verdict::WrongProtocol,
+            "asked for HTTP/1.1 in cleartext, got HTTP/1.1 TLSv1.3, ALPN none",
+        ),
+        (
+            "every round cut short",
+            bent_measurement(|m| m.interrupted = true),
+            Verdict::Interrupted,
+            "cut short by a signal",
+        ),
+        (
+            "nothing but 404",
+            bent_measurement(|m| {
+                (m.requests.failed, m.requests.ok) = (m.requests.ok, 0);
+                m.latency_us = None;
+                m.requests_per_second = Some(0.0);
+                m.errors = vec![ErrorCount {
+                    phase: Phase::Unexpected,
+                    kind: "status".into(),
+                    count: 7,
+                    requests: 7,
+                    example: None,
+                }];
+            }),
+            Verdict::Failed,
+            "no ok response: 7 × unexpected status",
+        ),
+        (
+            "a window cut by the clock",
+            bent_measurement(|m| m.window.length_s = Some(9.8)),
+            Verdict::Failed,
+            "a window of 10 s lasted 9.800 s",
+        ),
+        (
+            "a window that would not end",
+            bent_measurement(|m| m.window.length_s = Some(10.6)),
+            Verdict::Failed,
+            "lasted 10.600 s",
+        ),
+        (
+            "requests that vanish",
+            bent_measurement(|m| m.requests.started += 1),
+            Verdict::Failed,
+            "requests do not add up",
+        ),
+        (
+            "more in flight than offered",
+            bent_measurement(|m| m.latency_us.as_mut().unwrap().mean *= 1.05),
+            Verdict::Failed,
+            "counted twice",
+        ),
+        (
+            "a negative latency",
+            bent_measurement(|m| m.latency_us.as_mut().unwrap().min = -1.0),
+            Verdict::Failed,
+            "negative or not a number",
+        ),
+        (
+            "a rate that is not a number",
+            bent_measurement(|m| m.requests_per_second = Some(f64::NAN)),
+            Verdict::Failed,
+            "negative or not a number",
+        ),
+        (
+            "an absent tool",
+            bent(|r| *r = lost_round(r.round, CellStatus::Absent, "`caddy` is not on PATH", &[])),
+            Verdict::Absent,
+            "`caddy` is not on PATH",
+        ),
+        (
+            "0.2 % of failures",
+            bent_measurement(|m| {
+                m.requests.failed = m.requests.ok / 500;
+                m.requests.ok -= m.requests.failed;
+            }),
+            Verdict::Tainted,
+            "(0.20 %)",
+        ),
+        (
+            "connects that fail",
+            bent_measurement(|m| m.connection.failed = m.requests.ok / 500),
+            Verdict::Tainted,
+            "(0.20 %)",
+        ),
+        (
+            "a saturated generator",
+            bent(|r| {
+                r.measurement.as_mut().unwrap().generator.threads[1].busy = Some(0.97);
+                let server = r.server.as_mut().unwrap();
+                (server.cpus_busy, server.busiest_thread) = (Some(0.5), Some(0.6));
+            }),
+            Verdict::GeneratorBound,
+            "a generator thread 97 % busy, the server's CPUs 50 %, its busiest thread 60 %",
+        ),
+        (
+            "rounds far apart",
+            bent(|r| {
+                let m = r.measurement.as_mut().unwrap();
+                let slower = if r.round == 3 { 0.8 } else { 1.0 };
+                m.requests_per_second = m.requests_per_second.map(|rate| rate * slower);
+            }),
+            Verdict::Unstable,
+            "more than the ±5 % allowed",
+        ),
+    ] {
+        let (got, why) = shown(s);
+        assert_eq!(got, verdict, "{name}: {why}");
+        assert!(why.contains(reason), "{name}: {why}");
+    }
+}
+
+#[test]
+fn failures_up_to_a_thousandth_are_no_taint() {
+    let s = bent_measurement(|m| {
+        m.requests.failed = m.requests.ok / 1_001;
+        m.requests.ok -= m.requests.failed;
+    });
+    assert_eq!(s.verdict, Verdict::Valid, "{:?}", s.reasons);
+}
+
+#[test]
+fn what_bound_a_cell_is_read_from_both_sides() {
+    let busy = |generator, cpus, thread| {
+        bent(|r| {
+            r.measurement.as_mut().unwrap().generator.threads[0].busy = generator;
+            r.measurement.as_mut().unwrap().generator.threads[1].busy = generator;
+            let server = r.server.as_mut().unwrap();
+            (server.cpus_busy, server.busiest_thread) = (cpus, thread);
+        })
+    };
+    for (generator, cpus, thread, bound, verdict) in [
+        (Some(0.5), Some(0.95), Some(0.5), Some(Bound::Server), Verdict::Valid),
+        // A single-threaded server on two CPUs leaves one idle however hard it is driven.
+        (Some(0.5), Some(0.5), Some(0.99), Some(Bound::Server), Verdict::Valid),
+        (Some(0.99), Some(0.92), None, Some(Bound::Server), Verdict::Valid),
+        (Some(0.95), Some(0.89), None, Some(Bound::Generator), Verdict::GeneratorBound),
+        (Some(0.94), Some(0.89), None, Some(Bound::Neither), Verdict::Valid),
+        // Nothing shows that the server was busy, so the doubt goes against the cell.
+        (Some(0.99), None, None, Some(Bound::Generator), Verdict::GeneratorBound),
+        (None, Some(0.2), None, Some(Bound::Neither), Verdict::Valid),
+        (None, None, None, None, Verdict::Valid),
+    ] {
+        let s = busy(generator, cpus, thread);
+        assert_eq!((s.bound, s.verdict), (bound, verdict), "{generator:?} {cpus:?} {thread:?}");
+    }
+}
+
+#[test]
+fn verdicts_stand_weightiest_first_each_with_its_reason() {
+    let s = bent(|r| {
+        let m = r.measurement.as_mut().unwrap();
+        m.connection.failed = m.requests.ok;
+        m.generator.threads[0].busy = Some(1.0);
+        m.latency_us.as_mut().unwrap().mean /= 2.0;
+        m.requests_per_second = m.requests_per_second.map(|rate| rate * f64::from(r.round));
+        let server = r.server.as_mut().unwrap();
+        (server.cpus_busy, server.busiest_thread) = (None, None);
+    });
+    assert_eq!(s.verdicts[0], s.verdict);
+    assert_eq!(s.verdicts, [Verdict::Tainted, Verdict::GeneratorBound, Verdict::Unstable]);
+    assert_eq!(s.reasons.len(), 3);
+}
+
+#[test]
+fn some_lost_rounds_leave_the_figures_and_a_reason() {
+    let mut cell = measured(cell("a", Protocol::H1, 50, 1), 50_000.0, 995.0);
+    cell.rounds[1] = lost_round(2, CellStatus::Failed, "exit status 1", &["panic"]);
+    let s = summary(&cell);
+    assert_eq!((s.verdict, s.rounds_measured), (Verdict::Valid, 2));
+    assert_eq!(s.reasons, ["2 of 3 rounds; round 2: exit status 1"]);
+    cell.rounds.truncate(1);
+    assert_eq!(summary(&cell).reasons, ["1 of 3 rounds; the others were not reached"]);
+}
+
+#[test]
+fn a_cell_without_rounds_says_so() {
+    let s = summary(&cell("a", Protocol::H1, 1, 1));
+    assert_eq!((s.verdict, s.requests_per_second), (Verdict::Interrupted, None));
+    assert_eq!(s.reasons, ["not reached before the run ended"]);
+    let mut lost = cell("a", Protocol::H1, 1, 1);
+    lost.rounds = vec![
+        lost_round(1, CellStatus::Failed, "no answer", &[]),
+        lost_round(2, CellStatus::Failed, "exit status 1", &[]),
+        lost_round(3, CellStatus::Failed, "exit status 1", &[]),
+    ];
+    let s = summary(&lost);
+    assert_eq!(s.verdict, Verdict::Failed);
+    assert_eq!(s.reasons, ["round 1: no answer; rounds 2, 3: exit status 1"]);
+}
+
+#[test]
+fn one_wrong_or_impossible_round_spoils_the_cell() {
+    let s = bent(|r| {
+        if r.round == 2 {
+            r.measurement.as_mut().unwrap().negotiated.as_mut().unwrap().http = "HTTP/2".into();
+        }
+    });
+    assert_eq!((s.verdict, s.requests_per_second), (Verdict::WrongProtocol, None));
+    assert!(s.reasons[0].starts_with("round 2: asked for"), "{:?}", s.reasons);
+}
+
+#[test]
+fn an_old_unanswered_request_makes_the_maximum_a_lower_bound() {
+    let s = bent_measurement(|m| m.requests.oldest_unfinished_us = Some(2_950_000));
+    assert_eq!((s.max_is_lower_bound, s.latency_max_us), (true, Some(2_950_000.0)));
+    assert!(!bent(|_| {}).max_is_lower_bound);
+}
+
+#[test]
+fn every_listed_percentile_is_in_the_summary() {
+    let listed = Settings { percentiles: vec![50.0, 97.5, 99.99, 100.0], ..settings() };
+    let measured = measured(cell("a", Protocol::H1, 50, 1), 50_000.0, 995.0);
+    let s = summarise(&measured, SectionKind::ClosedLoop, &listed);
+    for p in [50.0, 90.0, 97.5, 99.0, 99.9, 99.99, 100.0] {
+        assert!(s.latency_us[&percentile_key(p)].is_some(), "{p}");
+    }
+    assert_eq!(s.latency_us["100"], s.latency_max_us);
+}
+
+#[test]
+fn spread_is_half_the_range_over_the_median() {
+    assert_eq!(spread(&[90.0, 100.0, 110.0]), Some(0.1));
+    assert_eq!(spread(&[100.0]), None);
+    assert_eq!(spread(&[0.0, 0.0]), None);
+    assert_eq!(spread(&[]), None);
+    assert_eq!(median(&[]), None);
+    assert_eq!(median(&[4.0, 1.0, 3.0, 2.0]), Some(2.5));
+}
+
+proptest! {
+    #[test]
+    fn a_median_is_between_the_extremes_and_ignores_order(mut values in prop::collection::vec(0.0f64..1e12, 1..20)) {
+        let middle = median(&values).unwrap();
+        let (low, high) = values.iter().fold((f64::MAX, 0f64), |(l, h), v| (l.min(*v), h.max(*v)));
+        prop_assert!(low <= middle && middle <= high);
+        values.reverse();
+        prop_assert_eq!(median(&values), Some(middle));
+    }
+
+    #[test]
+    fn more_in_flight_never_makes_a_cell_starved(offered in 1u32..10_000, a in 0.0f64..1.2, b in 0.0f64..1.2) {
+        let offered = f64::from(offered);
+        let (less, more) = (a.min(b) * offered, a.max(b) * offered);
+        prop_assert!(starved(less, offered) || !starved(more, offered));
+        prop_assert!(!starved(0.9 * offered, offered));
+    }
+
+    #[test]
+    fn counts_never_overflow(ok in 1u64.., failed in any::<u64>(), unfinished in any::<u64>()) {
+        let s = bent_measurement(|m| {
+            m.requests = Requests { started: ok, ok, failed, unfinished, ..Requests::default() };
+            m.connection.failed = u64::MAX;
+        });
+        prop_assert!(s.verdict != Verdict::Valid);
+    }
+}
