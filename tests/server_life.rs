@@ -343,6 +343,19 @@ fn what_a_stopped_main_process_leaves_in_another_session_is_asked_too() {
 }
 
 #[test]
+fn a_server_that_forks_while_it_is_killed_leaves_nothing_behind() {
+    let mut bed = Bed::shell("");
+    let ready = bed.path("ready");
+    bed.spec.stop_grace = Span::from_millis(20);
+    bed.spec.command[2] =
+        format!("trap '' TERM; touch {ready}; while :; do (setsid sleep 1000 &); sleep 0.001; done");
+    let stopped = bed.start_until("ready").stop();
+    assert!(stopped.killed);
+    assert_eq!(stopped.problem, None);
+    assert_eq!(bed.living(), NOBODY);
+}
+
+#[test]
 fn the_stop_signal_is_the_servers_own() {
     let mut bed = Bed::shell("");
     let ready = bed.path("ready");

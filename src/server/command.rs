@@ -58,10 +58,11 @@ const TOOLCHAIN_SET: [&str; 8] = [
 /// # Errors
 /// With `absent` when a program is missing; the reason names all that are.
 pub fn requirements(spec: &ServerSpec) -> Result<(), ServerError> {
+    let env = Values::of_folder(spec).known_environment(spec);
     let missing: Vec<String> = spec
         .requires
         .iter()
-        .filter(|program| find_program(program, spec, None).is_none())
+        .filter(|program| find_program(program, spec, env.get("PATH")).is_none())
         .map(|program| format!("`{program}`"))
         .collect();
     match missing.as_slice() {

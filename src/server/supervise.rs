@@ -20,6 +20,7 @@
 //!   ignores the signals of one. When to stop is the orchestrator's decision.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::fs;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
@@ -35,6 +36,7 @@ use nix::sys::prctl;
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, getpgrp, getpid, getppid, read, setsid};
+use procfs::process::{Process, all_processes};
 
 use super::control::{Ended, Event, LINE_LIMIT, Order, Plan, send};
 use crate::clock;
@@ -292,6 +294,7 @@ pub(super) fn parse_signal(name: &str) -> Result<Signal, String> {
 }
 
 /// A child of this process.
+#[derive(Clone, PartialEq, Eq, Debug)]
 struct ChildProcess {
     pid: Pid,
     group: Pid,
@@ -301,17 +304,28 @@ struct ChildProcess {
 /// The children of this process, ended ones that were not waited for included. Processes that come
 /// and go meanwhile may be missing.
 fn children() -> Vec<ChildProcess> {
-    let me = getpid().as_raw();
-    let Ok(processes) = procfs::process::all_processes() else { return Vec::new() };
-    processes
-        .filter_map(|process| process.ok()?.stat().ok())
-        .filter(|stat| stat.ppid == me)
-        .map(|stat| ChildProcess {
-            pid: Pid::from_raw(stat.pid),
-            group: Pid::from_raw(stat.pgrp),
-            name: stat.comm,
-        })
-        .collect()
+    // One file instead of all of /proc, on kernels built with CONFIG_PROC_CHILDREN; it lists the
+    // children of a thread, and this process has one.
+    match fs::read_to_string("/proc/thread-self/children") {
+        Ok(list) => list
+            .split_ascii_whitespace()
+            .filter_map(|pid| child_process(&Process::new(pid.parse().ok()?).ok()?))
+            .collect(),
+        Err(_) => children_by_parent(),
+    }
+}
+
+/// The children of this process, found by the parents of all processes.
+fn children_by_parent() -> Vec<ChildProcess> {
+    let Ok(processes) = all_processes() else { return Vec::new() };
+    processes.filter_map(|process| child_process(&process.ok()?)).collect()
+}
+
+/// That process, if it is a child of this one.
+fn child_process(process: &Process) -> Option<ChildProcess> {
+    let stat = process.stat().ok().filter(|stat| stat.ppid == getpid().as_raw())?;
+    let (pid, group) = (Pid::from_raw(stat.pid), Pid::from_raw(stat.pgrp));
+    Some(ChildProcess { pid, group, name: stat.comm })
 }
 
 /// Sleeps until one of `inputs` can be read or has ended, or for `limit` (`None`: without end). A
@@ -426,6 +440,28 @@ mod tests {
         assert_eq!(parse_signal("SIGQUIT"), Ok(Signal::SIGQUIT));
         for bad in ["", "15", "term", "SIG", "STOPP"] {
             assert!(parse_signal(bad).unwrap_err().contains("like TERM"), "{bad}");
+        }
+    }
+
+    #[test]
+    fn children_are_found_either_way_until_they_are_waited_for() {
+        let mut child = Command::new("cat").stdin(Stdio::piped()).process_group(0).spawn().unwrap();
+        let pid = Pid::from_raw(i32::try_from(child.id()).unwrap());
+        let expected = ChildProcess { pid, group: pid, name: "cat".into() };
+        for list in [children, children_by_parent] {
+            assert!(list().contains(&expected));
+        }
+        drop(child.stdin.take());
+        let has_ended = || Process::new(pid.as_raw()).unwrap().stat().unwrap().state == 'Z';
+        while !has_ended() {
+            std::thread::yield_now();
+        }
+        for list in [children, children_by_parent] {
+            assert!(list().contains(&expected));
+        }
+        child.wait().unwrap();
+        for list in [children, children_by_parent] {
+            assert!(!list().contains(&expected));
         }
     }
 
