@@ -383,7 +383,7 @@ mod tests {
     }
 
     fn overlap(allowed: bool) -> Option<At<bool>> {
-        Some(choice("off")?.map(|_| allowed))
+        choice("off").map(|at| At { value: allowed, place: at.place })
     }
 
     #[test]

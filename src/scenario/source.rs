@@ -90,10 +90,6 @@ impl<T> At<T> {
     pub(super) fn mistake(&self, what: impl Display) -> ScenarioError {
         self.place.mistake(what)
     }
-
-    pub(super) fn map<U>(self, f: impl FnOnce(T) -> U) -> At<U> {
-        At { value: f(self.value), place: self.place }
-    }
 }
 
 #[cfg(test)]
