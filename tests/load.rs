@@ -73,7 +73,8 @@ fn no_content_and_not_modified_have_no_body_whatever_they_say() {
 #[test]
 fn head_has_no_body_whatever_it_says() {
     for protocol in PROTOCOLS {
-        let server = Scripted::start(protocol, |conn| conn.always(b"HTTP/1.1 200 OK\r\nContent-Length: 1234\r\n\r\n"));
+        let server =
+            Scripted::start(protocol, |conn| conn.always(b"HTTP/1.1 200 OK\r\nContent-Length: 1234\r\n\r\n"));
         let mut plan = server.plan(2, Limit::Requests(20));
         plan.request.method = "HEAD".into();
         let m = run(&plan);
@@ -85,7 +86,8 @@ fn head_has_no_body_whatever_it_says() {
 #[test]
 fn stray_bytes_after_a_response_cost_the_connection_not_the_response() {
     for protocol in PROTOCOLS {
-        let server = Scripted::start(protocol, |conn| conn.always(b"HTTP/1.1 204 No Content\r\n\r\n0\r\n\r\n"));
+        let server =
+            Scripted::start(protocol, |conn| conn.always(b"HTTP/1.1 204 No Content\r\n\r\n0\r\n\r\n"));
         let m = run(&server.plan(1, Limit::Requests(10)));
         check_identities(&m);
         assert_eq!((m.requests.ok, m.requests.failed), (10, 0), "{:?}", m.errors);
@@ -160,7 +162,9 @@ fn a_head_of_64_kib_is_read_and_a_longer_one_refused() {
             let server = Scripted::start(protocol, move |conn| {
                 let mut answer = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n".to_vec();
                 while answer.len() < filler {
-                    answer.extend_from_slice(b"X-Filler: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\r\n");
+                    answer.extend_from_slice(
+                        b"X-Filler: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\r\n",
+                    );
                 }
                 answer.extend_from_slice(b"\r\n");
                 conn.always(&answer);
@@ -223,7 +227,8 @@ fn a_large_upload_arrives_whole() {
         let server = Scripted::start(protocol, move |conn| {
             while let Some(request) = conn.request() {
                 let good = request.ends_with(&expected);
-                let answer: &[u8] = if good { HELLO } else { b"HTTP/1.1 400 Bad\r\nContent-Length: 0\r\n\r\n" };
+                let answer: &[u8] =
+                    if good { HELLO } else { b"HTTP/1.1 400 Bad\r\nContent-Length: 0\r\n\r\n" };
                 if !conn.send(answer) {
                     return;
                 }
@@ -245,7 +250,9 @@ fn an_answer_before_the_whole_upload_is_counted_and_its_connection_replaced() {
         let server = Scripted::start(protocol, |conn| {
             let mut some = [0; 1024];
             if conn.stream.read(&mut some).is_ok_and(|n| n > 0) {
-                conn.send(b"HTTP/1.1 413 Content Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+                conn.send(
+                    b"HTTP/1.1 413 Content Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
+                );
                 // The client is not to be reset before it has read the answer.
                 while conn.stream.read(&mut some).is_ok_and(|n| n > 0) {}
             }
@@ -330,7 +337,8 @@ fn a_late_response_fails_its_request_and_costs_its_connection() {
 
 #[test]
 fn nobody_listening_ends_at_once_with_the_reason() {
-    let free = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).unwrap_or_else(|e| panic!("{e}"));
+    let free =
+        TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).unwrap_or_else(|e| panic!("{e}"));
     for protocol in PROTOCOLS {
         let m = run(&common::plan(protocol, &free.to_string(), 4, Limit::DurationNs(60_000 * MS)));
         check_identities(&m);
@@ -400,11 +408,13 @@ fn counts_equal_the_servers_own() {
                 for (threads, wait) in [(1, WaitMode::Sleep), (2, WaitMode::Poll)] {
                     let server = Scripted::start(protocol, |conn| conn.always(HELLO));
                     let mut plan = server.plan(5, limit);
-                    (plan.warmup_ns, plan.keepalive, plan.threads, plan.wait) = (warmup, keepalive, threads, wait);
+                    (plan.warmup_ns, plan.keepalive, plan.threads, plan.wait) =
+                        (warmup, keepalive, threads, wait);
                     plan.drain_ns = 10_000 * MS;
                     let m = run(&plan);
                     check_identities(&m);
-                    let what = format!("{protocol:?} {keepalive} {limit:?} {warmup} {threads} {:?}", m.errors);
+                    let what =
+                        format!("{protocol:?} {keepalive} {limit:?} {warmup} {threads} {:?}", m.errors);
                     assert_eq!(m.lifetime.ok, server.requests(), "{what}");
                     assert_eq!((m.lifetime.failed, m.lifetime.unfinished), (0, 0), "{what}");
                     if let Limit::Requests(count) = limit {
@@ -448,8 +458,10 @@ fn the_window_is_announced_and_kept() {
     let mut plan = server.plan(2, Limit::DurationNs(100 * MS));
     plan.warmup_ns = 20 * MS;
     let mut events = Vec::new();
-    let m = load::run(&plan, &Control::new(), &mut |event| events.push(event)).unwrap_or_else(|e| panic!("{e}"));
-    let [Event::Connected { up: 2, of: 2, .. }, Event::Window { opens_at_ns, closes_at_ns }] = &events[..] else {
+    let m =
+        load::run(&plan, &Control::new(), &mut |event| events.push(event)).unwrap_or_else(|e| panic!("{e}"));
+    let [Event::Connected { up: 2, of: 2, .. }, Event::Window { opens_at_ns, closes_at_ns }] = &events[..]
+    else {
         panic!("{events:?}")
     };
     assert_eq!((Some(*opens_at_ns), *closes_at_ns), (m.window.opened_at_ns, m.window.closed_at_ns));
@@ -468,7 +480,8 @@ fn a_fresh_connection_for_each_request() {
         assert_eq!((m.requests.ok, server.accepted(), server.requests()), (60, 60, 60), "{:?}", m.errors);
         assert_eq!(m.connection.opened, 60);
         // Latency takes in the set-up of the connection.
-        let (latency, setup) = (m.latency_us.expect("60 samples"), m.connection.setup_us.expect("60 samples"));
+        let (latency, setup) =
+            (m.latency_us.expect("60 samples"), m.connection.setup_us.expect("60 samples"));
         assert!(latency.min >= setup.min);
     }
 }
@@ -503,7 +516,8 @@ fn unix_sockets_and_ipv6() {
 
 #[test]
 fn the_address_that_answers_is_used_and_named() {
-    let dead = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).unwrap_or_else(|e| panic!("{e}"));
+    let dead =
+        TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).unwrap_or_else(|e| panic!("{e}"));
     let server = Scripted::start(Protocol::H1, |conn| conn.always(HELLO));
     let mut plan = server.plan(2, Limit::Requests(20));
     plan.target.addresses.insert(0, dead.to_string());
@@ -514,12 +528,16 @@ fn the_address_that_answers_is_used_and_named() {
 
 #[test]
 fn exactly_one_host_on_the_wire() {
-    for (headers, host) in [(vec![], "localhost"), (vec![("hOsT".to_owned(), "other.example".to_owned())], "other.example")] {
+    for (headers, host) in
+        [(vec![], "localhost"), (vec![("hOsT".to_owned(), "other.example".to_owned())], "other.example")]
+    {
         let server = Scripted::start(Protocol::H1, move |conn| {
             while let Some(request) = conn.request() {
                 let text = String::from_utf8_lossy(&request).to_ascii_lowercase();
-                let hosts: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("host:")).map(str::trim).collect();
-                let answer: &[u8] = if hosts == [host] { HELLO } else { b"HTTP/1.1 400 Bad\r\nContent-Length: 0\r\n\r\n" };
+                let hosts: Vec<&str> =
+                    text.lines().filter_map(|line| line.strip_prefix("host:")).map(str::trim).collect();
+                let answer: &[u8] =
+                    if hosts == [host] { HELLO } else { b"HTTP/1.1 400 Bad\r\nContent-Length: 0\r\n\r\n" };
                 if !conn.send(answer) {
                     return;
                 }
@@ -534,7 +552,9 @@ fn exactly_one_host_on_the_wire() {
 #[test]
 fn tls_versions_alpn_and_wrong_protocols() {
     // Without ALPN, and with each version alone.
-    for (versions, name) in [(&[&rustls::version::TLS12][..], "TLSv1.2"), (&[&rustls::version::TLS13], "TLSv1.3")] {
+    for (versions, name) in
+        [(&[&rustls::version::TLS12][..], "TLSv1.2"), (&[&rustls::version::TLS13], "TLSv1.3")]
+    {
         let server = Scripted::with_tls(Some(common::tls_config(&[], versions)), |conn| conn.always(HELLO));
         let m = run(&server.plan(2, Limit::Requests(10)));
         assert_eq!(m.requests.ok, 10, "{:?}", m.errors);
@@ -543,7 +563,9 @@ fn tls_versions_alpn_and_wrong_protocols() {
         assert!(negotiated.cipher.is_some() && negotiated.group.is_some());
     }
     // A server that offers only another protocol.
-    let server = Scripted::with_tls(Some(common::tls_config(&[b"h2"], rustls::ALL_VERSIONS)), |conn| conn.always(HELLO));
+    let server = Scripted::with_tls(Some(common::tls_config(&[b"h2"], rustls::ALL_VERSIONS)), |conn| {
+        conn.always(HELLO)
+    });
     let m = run(&server.plan(2, Limit::Requests(10)));
     assert_eq!((m.requests.ok, m.errors.first().map(|e| e.phase)), (0, Some(Phase::Tls)), "{:?}", m.errors);
     // TLS to a cleartext server, and cleartext to a TLS server.

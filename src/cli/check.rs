@@ -271,7 +271,10 @@ impl PlanSection {
             warmup_s: section.warmup.as_secs_f64(),
             duration_s: duration.map(Span::as_secs_f64),
             requests,
-            window: format!("{window} after {} of warm-up", format_duration(section.warmup)),
+            window: match section.warmup {
+                Span::ZERO => format!("{window} without warm-up"),
+                warmup => format!("{window} after {} of warm-up", format_duration(warmup)),
+            },
         }
     }
 

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use super::Exit;
 use crate::report;
-use crate::results::store::{self, StoreError};
 use crate::results::schema;
+use crate::results::store::{self, StoreError};
 
 /// Render a results file again, measuring nothing
 #[derive(clap::Args, Debug)]

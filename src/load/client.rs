@@ -19,6 +19,8 @@ pub struct Job {
     pub request: Vec<u8>,
     /// Its method is HEAD.
     pub head_request: bool,
+    /// False: a connection carries one request, whatever the server would allow.
+    pub keepalive: bool,
     /// What an ok response is.
     pub expect: Expectation,
     /// TLS settings and server name; `None`: cleartext.
@@ -325,10 +327,7 @@ impl Exchange {
                 Ok(Event::Body(bytes)) => self.take_body(&job.expect, bytes),
                 Ok(Event::End) => {
                     self.complete(job, record, now);
-                    let reusable = self.head.is_some_and(|head| head.keep_alive);
-                    // An answer that came before the whole request was sent leaves a connection whose
-                    // other half is in the middle of a message.
-                    if !reusable || sending || self.handed < job.request.len() {
+                    if !self.reusable(job, sending) {
                         return Step::Finished;
                     }
                 }
@@ -364,6 +363,16 @@ impl Exchange {
             Ok(_) => Step::Going,
             Err(violation) => Step::Failed(violation_fault(violation)),
         }
+    }
+
+    /// Whether the connection may carry another request. An answer that came before the whole request
+    /// was sent leaves one whose other half is in the middle of a message.
+    #[inline]
+    fn reusable(&self, job: &Job, sending: bool) -> bool {
+        job.keepalive
+            && self.head.is_some_and(|head| head.keep_alive)
+            && !sending
+            && self.handed >= job.request.len()
     }
 
     #[inline]

@@ -297,6 +297,7 @@ fn build_worker<'a>(
     let job = Job {
         request: prepared.request.clone(),
         head_request: plan.request.method == "HEAD",
+        keepalive: plan.keepalive,
         expect: prepared.expect.clone(),
         tls: prepared.tls.as_ref().map(|tls| (Arc::clone(&tls.config), tls.name.clone())),
         memo: Default::default(),

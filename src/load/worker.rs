@@ -292,7 +292,10 @@ impl<'a> Worker<'a> {
     fn window_over(&self, closes: Option<Instant>) -> bool {
         let counted_out =
             self.assignment.budget.is_some() && self.pace.exhausted() && self.record.in_flight == 0;
-        counted_out || self.hopeless() || closes.is_some_and(|closes| self.now >= closes) || self.gate.stopped()
+        counted_out
+            || self.hopeless()
+            || closes.is_some_and(|closes| self.now >= closes)
+            || self.gate.stopped()
     }
 
     /// A counted window has no other end when the server is gone for good.

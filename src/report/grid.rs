@@ -61,6 +61,13 @@ pub(super) struct Blank<'a> {
     pub log_tail: &'a [String],
 }
 
+/// Servers whose rates in one column are within noise of each other.
+pub(super) struct Tie<'a> {
+    pub column: String,
+    /// Labels with server CPU per request in µs, the lowest first.
+    pub servers: Vec<(&'a str, Option<f64>)>,
+}
+
 /// The sheets of a section: for `closed-loop` one a protocol, for `setup` one with all of them.
 pub(super) fn sheets<'a>(results: &'a Results, section: &'a SectionRecord) -> Vec<Sheet<'a>> {
     let mut protocols: Vec<Protocol> = Vec::new();
@@ -121,11 +128,17 @@ impl<'a> Sheet<'a> {
         }
     }
 
-    /// The table of what stands behind the figures.
-    pub(super) fn background(&self) -> Grid {
+    /// The table of what stands behind the figures, for the servers that have any; `None` when none
+    /// has.
+    pub(super) fn background(&self) -> Option<Grid> {
+        let measured = |server: &&ServerRecord| {
+            let cells = self.columns.iter().filter_map(|column| self.cell(server, column));
+            cells.into_iter().any(|cell| cell.summary.rounds_measured > 0)
+        };
+        let servers: Vec<&ServerRecord> = self.servers.iter().copied().filter(measured).collect();
         let group = |title: &str, show: &dyn Fn(&Summary) -> Option<String>| Group {
             title: title.to_owned(),
-            rows: self.rows(&|cell| {
+            rows: self.rows(&servers, &|cell| {
                 let text = cell.and_then(|cell| show(&cell.summary)).unwrap_or_else(|| MISSING.into());
                 Shown { text, best: false, marks: vec![] }
             }),
@@ -139,7 +152,8 @@ impl<'a> Sheet<'a> {
             group("spread of the rate", &|s| s.spread.map(text::plus_minus)),
             group("peak memory (MiB)", &|s| s.server_peak_rss_kib.map(text::mebibytes)),
         ];
-        Grid { header: self.columns.iter().map(|c| c.title.clone()).collect(), groups }
+        let header = self.columns.iter().map(|column| column.title.clone()).collect();
+        (!servers.is_empty()).then_some(Grid { header, groups })
     }
 
     /// The cells with their names: label of the server and title of the column.
@@ -154,7 +168,7 @@ impl<'a> Sheet<'a> {
 
     /// The columns in which several servers are best within noise, each with those servers ordered
     /// by CPU per request, the lowest first: what still tells them apart.
-    pub(super) fn ties(&self) -> Vec<(String, Vec<(&'a str, Option<f64>)>)> {
+    pub(super) fn ties(&self) -> Vec<Tie<'a>> {
         let mut ties = Vec::new();
         for column in &self.columns {
             let best = self.best(column, Figure::Rate);
@@ -170,7 +184,7 @@ impl<'a> Sheet<'a> {
                 .collect();
             if tied.len() > 1 {
                 tied.sort_by(|(_, a), (_, b)| a.unwrap_or(f64::MAX).total_cmp(&b.unwrap_or(f64::MAX)));
-                ties.push((column.title.clone(), tied));
+                ties.push(Tie { column: column.title.clone(), servers: tied });
             }
         }
         ties
@@ -209,7 +223,7 @@ impl<'a> Sheet<'a> {
     }
 
     fn group(&self, title: &str, figure: Figure) -> Group {
-        let mut rows = self.rows(&|cell| self.shown(cell, figure));
+        let mut rows = self.rows(&self.servers, &|cell| self.shown(cell, figure));
         for (at, column) in self.columns.iter().enumerate() {
             for (row, best) in rows.iter_mut().zip(self.best(column, figure)) {
                 row.1[at].best = best;
@@ -218,24 +232,30 @@ impl<'a> Sheet<'a> {
         Group { title: title.to_owned(), rows }
     }
 
-    fn rows(&self, show: &dyn Fn(Option<&CellRecord>) -> Shown) -> Vec<(String, Vec<Shown>)> {
+    fn rows(
+        &self,
+        servers: &[&ServerRecord],
+        show: &dyn Fn(Option<&CellRecord>) -> Shown,
+    ) -> Vec<(String, Vec<Shown>)> {
         let row = |server: &&ServerRecord| {
             let places = self.columns.iter().map(|column| show(self.cell(server, column)));
             (server.label.clone(), places.collect())
         };
-        self.servers.iter().map(row).collect()
+        servers.iter().map(row).collect()
     }
 
-    /// Which servers are best in a column. With one server there is nothing to be best of.
+    /// Which servers are best in a column. With one server there is nothing to be best of. Figures
+    /// that print alike are equal to a reader, so what prints as the best does is best too.
     fn best(&self, column: &Column, figure: Figure) -> Vec<bool> {
         if self.servers.len() < 2 {
             return vec![false; self.servers.len()];
         }
         let (kind, settings) = (self.section.kind, &self.results.settings);
-        let candidates: Vec<Candidate> = self
-            .servers
+        let cells: Vec<Option<&CellRecord>> =
+            self.servers.iter().map(|server| self.cell(server, column)).collect();
+        let candidates: Vec<Candidate> = cells
             .iter()
-            .map(|server| match self.cell(server, column) {
+            .map(|cell| match cell {
                 Some(CellRecord { summary, .. }) => Candidate {
                     value: value(summary, figure),
                     spread: spread(summary, figure),
@@ -244,7 +264,11 @@ impl<'a> Sheet<'a> {
                 None => Candidate { value: None, spread: None, eligible: false },
             })
             .collect();
-        marks::winners(figure, &candidates)
+        let winners = marks::winners(figure, &candidates);
+        let texts: Vec<String> = cells.iter().map(|cell| self.shown(*cell, figure).text).collect();
+        let best: Vec<&String> =
+            texts.iter().zip(&winners).filter(|(_, won)| **won).map(|(t, _)| t).collect();
+        texts.iter().zip(&candidates).map(|(text, c)| c.eligible && best.contains(&text)).collect()
     }
 
     fn shown(&self, cell: Option<&CellRecord>, figure: Figure) -> Shown {
@@ -288,12 +312,8 @@ fn columns(section: &SectionRecord, protocol: Protocol) -> Vec<Column> {
         SectionKind::Setup if sizes.len() == 1 => scheme(protocol).to_owned(),
         SectionKind::Setup => format!("{} ({})", scheme(protocol), size(of)),
     };
-    let column = |of: &(u32, u32)| Column {
-        protocol,
-        connections: of.0,
-        concurrency: of.1,
-        title: title(*of),
-    };
+    let column =
+        |of: &(u32, u32)| Column { protocol, connections: of.0, concurrency: of.1, title: title(*of) };
     sizes.iter().map(column).collect()
 }
 
@@ -312,9 +332,7 @@ pub(super) fn percentile_name(percentile: f64) -> String {
 fn value(summary: &Summary, figure: Figure) -> Option<f64> {
     match figure {
         Figure::Rate => summary.requests_per_second,
-        Figure::Latency(percentile) => {
-            summary.latency_us.get(&percentile_key(percentile)).copied().flatten()
-        }
+        Figure::Latency(percentile) => summary.latency_us.get(&percentile_key(percentile)).copied().flatten(),
         Figure::Cpu => summary.server_cpu_us_per_request,
     }
 }

@@ -2,12 +2,9 @@
 
 use std::fmt::Write;
 
-use base64::Engine;
-use base64::prelude::BASE64_STANDARD;
 use hdrhistogram::Histogram;
-use hdrhistogram::serialization::Deserializer;
 
-use crate::results::{Latency, Measurement, Protocol, WaitMode};
+use crate::results::{Latency, Measurement, Protocol, WaitMode, histogram};
 use crate::units::{format_bytes, group_thousands};
 
 /// One measurement as text.
@@ -125,10 +122,7 @@ fn distribution(out: &mut String, l: &Latency) -> std::fmt::Result {
     for (percent, value) in quantiles {
         writeln!(out, "  {percent:>5} % in {:>10}", ms(value))?;
     }
-    let decoded = BASE64_STANDARD.decode(&l.histogram).ok();
-    let histogram: Option<Histogram<u64>> =
-        decoded.and_then(|bytes| Deserializer::new().deserialize(&mut bytes.as_slice()).ok());
-    histogram.map_or(Ok(()), |histogram| bars(out, &histogram))
+    histogram::decode(l).map_or(Ok(()), |histogram| bars(out, &histogram))
 }
 
 /// Bars over bins of equal ratio, from the fastest to the slowest response.

@@ -2,6 +2,7 @@
 //! of the results: no clock, no environment, and the same bytes each time.
 
 mod grid;
+mod load;
 pub mod marks;
 mod notes;
 mod render;
@@ -9,11 +10,8 @@ mod terminal;
 mod text;
 mod view;
 
-pub use render::templates;
-
-mod load;
-
 pub use load::measurement;
+pub use render::templates;
 
 use crate::results::Results;
 

@@ -110,9 +110,8 @@ fn observations(cell: &CellRecord) -> Vec<String> {
         return Vec::new();
     }
     let rounds = || cell.rounds.iter().filter_map(|round| Some((round, round.measurement.as_ref()?)));
-    let sum = |count: fn(&Measurement) -> u64| {
-        rounds().fold(0u64, |total, (_, m)| total.saturating_add(count(m)))
-    };
+    let sum =
+        |count: fn(&Measurement) -> u64| rounds().fold(0u64, |total, (_, m)| total.saturating_add(count(m)));
     let mut notes = Vec::new();
     let failed = sum(|m| m.requests.failed);
     if failed > 0 && !cell.summary.verdicts.contains(&Verdict::Tainted) {
@@ -144,13 +143,12 @@ fn observations(cell: &CellRecord) -> Vec<String> {
     for (round, measurement) in rounds() {
         notes.extend(slow_seconds(round, measurement));
     }
-    for (_, measurement) in rounds() {
-        for warning in &measurement.warnings {
-            let covered = COVERED_BY_MARKS.contains(&warning.code.as_str());
-            let note = format!("{}: {}", code(&warning.code), escape(warning.text.trim_end_matches('.')));
-            if !covered && !notes.contains(&note) {
-                notes.push(note);
-            }
+    // The first of its kind: the rounds differ in its figure only.
+    let mut said: Vec<&str> = COVERED.to_vec();
+    for warning in rounds().flat_map(|(_, measurement)| &measurement.warnings) {
+        if !said.contains(&warning.code.as_str()) {
+            said.push(&warning.code);
+            notes.push(format!("{}: {}", code(&warning.code), escape(warning.text.trim_end_matches('.'))));
         }
     }
     notes
@@ -184,11 +182,15 @@ fn slow_seconds(round: &RoundRecord, measurement: &Measurement) -> Option<String
     let median = stats::median(&counts).filter(|_| counts.len() >= 3)?;
     let slow = counts.iter().filter(|count| **count < median / 2.0).count();
     (slow > 0).then(|| {
-        format!("round {}: {slow} of {} seconds had less than half the usual responses", round.round, counts.len())
+        format!(
+            "round {}: {slow} of {} seconds had less than half the usual responses",
+            round.round,
+            counts.len()
+        )
     })
 }
 
 /// Notes on single cells in one report; the JSON holds what they are drawn from.
 const LIMIT: usize = 40;
-/// Warnings of the generator that a mark says already.
-const COVERED_BY_MARKS: [&str; 4] = ["starved", "generator-saturated", "generator-bound", "failures"];
+/// Warnings of the generator that a mark, a table or a note above says already.
+const COVERED: [&str; 3] = ["starved", "generator-saturated", "stalled"];

@@ -1,25 +1,21 @@
 //! Owns the tables printed on a terminal: the figures of a report in plain text, no wider than asked.
 
 use super::grid::{self, Grid, Sheet, Shown};
-use super::marks::{self, Mark};
+use super::marks;
 use super::text::{cut, one_line};
 use crate::results::Results;
 
 /// Every section's figures; columns that do not fit follow below, under the servers' names again.
 pub(super) fn terminal(results: &Results, width: usize) -> String {
     let mut out = String::new();
-    let mut used: Vec<Mark> = Vec::new();
     for section in &results.sections {
         for sheet in grid::sheets(results, section) {
             out.push_str(&cut(&one_line(&section.title), width.max(1) - 1));
             out.push_str("\n\n");
             push_grid(&mut out, &sheet.figures(), width);
-            push_reasons(&mut out, results, &sheet, &mut used);
+            push_reasons(&mut out, results, &sheet);
             out.push('\n');
         }
-    }
-    for mark in Mark::ALL.iter().filter(|mark| used.contains(mark)) {
-        out.push_str(&format!("{} {}\n", mark.sign(), mark.name()));
     }
     if out.is_empty() {
         out.push_str("nothing was measured\n");
@@ -34,19 +30,21 @@ fn push_grid(out: &mut String, grid: &Grid, width: usize) {
         .flat_map(|group| group.rows.iter().map(|(label, _)| cut(&one_line(label), LABEL_LIMIT)))
         .collect();
     let measure = grid.groups.iter().map(|group| count(&group.title)).max().unwrap_or(0);
+    let gap = if measure == 0 { 0 } else { GAP };
     let label = labels.iter().map(|label| count(label)).max().unwrap_or(0);
     let widths: Vec<usize> = (0..grid.header.len())
         .map(|at| {
-            let places = grid.groups.iter().flat_map(|group| &group.rows).map(|(_, row)| count(&place(&row[at])));
+            let places =
+                grid.groups.iter().flat_map(|group| &group.rows).map(|(_, row)| count(&place(&row[at])));
             places.chain([count(&grid.header[at])]).max().unwrap_or(0)
         })
         .collect();
-    let lead = measure + label + 2 * GAP;
+    let lead = measure + gap + label + GAP;
     let mut from = 0;
     while from < widths.len() {
         let to = from + fitting(&widths[from..], width.saturating_sub(lead));
         let mut line = |title: &str, name: &str, places: &mut dyn Iterator<Item = String>| {
-            let mut text = format!("{title:<measure$}  {name:<label$}");
+            let mut text = format!("{title:<0$}{name:<label$}", measure + gap);
             for (place, width) in places.zip(&widths[from..to]) {
                 text.push_str(&format!("  {place:>width$}"));
             }
@@ -76,17 +74,15 @@ fn fitting(widths: &[usize], room: usize) -> usize {
     fit.count().max(1)
 }
 
-fn push_reasons(out: &mut String, results: &Results, sheet: &Sheet<'_>, used: &mut Vec<Mark>) {
+fn push_reasons(out: &mut String, results: &Results, sheet: &Sheet<'_>) {
     for blank in sheet.blanks() {
         let reason = cut(&one_line(&blank.reason), REASON_LIMIT);
         out.push_str(&format!("{}, {}: {}: {reason}\n", one_line(blank.label), blank.cells, blank.shows));
     }
     for (name, cell) in sheet.named_cells() {
         for mark in marks::marks(&cell.summary, &results.settings) {
-            out.push_str(&format!("{} {}: {}\n", mark.sign(), one_line(&name), one_line(&marks::detail(mark, cell))));
-            if !used.contains(&mark) {
-                used.push(mark);
-            }
+            let (name, detail) = (one_line(&name), one_line(&marks::detail(mark, cell)));
+            out.push_str(&format!("{} {}, {name}: {detail}\n", mark.sign(), mark.name()));
         }
     }
 }

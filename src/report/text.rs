@@ -15,14 +15,22 @@ pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for (i, c) in chars.iter().enumerate() {
         let inside_word = || {
-            let word = |at: Option<usize>| at.and_then(|at| chars.get(at)).is_some_and(|c| c.is_alphanumeric());
+            let word =
+                |at: Option<usize>| at.and_then(|at| chars.get(at)).is_some_and(|c| c.is_alphanumeric());
             word(i.checked_sub(1)) && word(Some(i + 1))
+        };
+        // A tilde can only end strikethrough after something that is not a space; before a figure
+        // it says "about".
+        let about = || {
+            i.checked_sub(1).is_none_or(|at| chars[at].is_whitespace())
+                && chars.get(i + 1).is_some_and(|c| c.is_alphanumeric())
         };
         match c {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '&' => out.push_str("&amp;"),
             '_' if inside_word() => out.push('_'),
+            '~' if about() => out.push('~'),
             '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '~' | '$' => out.extend(['\\', *c]),
             c => out.push(*c),
         }
@@ -60,10 +68,22 @@ pub(super) fn cut(text: &str, limit: usize) -> String {
     }
 }
 
-/// Control characters, and those that reorder or hide the text around them, become spaces.
+/// Control characters, and those that reorder or hide the text around them, become spaces; terminal
+/// colours and other escape sequences (ECMA-48 5.4) are left out whole.
 fn printable(text: &str) -> String {
-    let hidden = |c: char| matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    text.chars().map(|c| if c.is_control() || hidden(c) { ' ' } else { c }).collect()
+    let hidden =
+        |c: char| matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let mut out = String::with_capacity(text.len());
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        if c == '\u{1b}' && chars.next_if_eq(&'[').is_some() {
+            while chars.next_if(|c| matches!(c, ' '..='?')).is_some() {}
+            let _final_byte = chars.next_if(|c| matches!(c, '@'..='~'));
+        } else {
+            out.push(if c.is_control() || hidden(c) { ' ' } else { c });
+        }
+    }
+    out
 }
 
 fn longest_backtick_run(text: &str) -> usize {
@@ -167,7 +187,8 @@ mod tests {
             ("<img src=x>", "&lt;img src=x&gt;"),
             ("`code` **bold** [link](x)", r"\`code\` \*\*bold\*\* \[link\](x)"),
             ("HTTP_RESULTS _emphasis_", r"HTTP_RESULTS \_emphasis\_"),
-            ("back\\slash &amp; \u{1b}[31mred", r"back\\slash &amp;amp; \[31mred"),
+            ("~72.6 in flight ~~gone~~", r"~72.6 in flight \~\~gone\~\~"),
+            ("back\\slash &amp; \u{1b}[1;31mred\u{1b}[", r"back\\slash &amp;amp; red"),
             ("right\u{202e}to left", "right to left"),
         ] {
             assert_eq!(escape(text), markdown);
@@ -181,7 +202,8 @@ mod tests {
     fn figures_have_the_precision_readers_expect() {
         assert_eq!(rate(109_983.4), "109\u{202f}983");
         assert_eq!(rate(0.5), "0.50");
-        for (micros, text) in [(22.4, "0.022"), (140.0, "0.14"), (26_310.0, "26.31"), (2_950_000.0, "2\u{202f}950")]
+        for (micros, text) in
+            [(22.4, "0.022"), (140.0, "0.14"), (26_310.0, "26.31"), (2_950_000.0, "2\u{202f}950")]
         {
             assert_eq!(millis(micros), text);
         }

@@ -3,12 +3,13 @@
 
 use serde::Serialize;
 
-use super::grid::{self, Blank, Grid, Sheet, Shown};
+use super::grid::{self, Blank, Grid, Sheet, Shown, Tie};
 use super::marks::{self, Mark};
 use super::text::{self, MISSING, Side, code, escape, table};
 use super::{notes, quoted};
 use crate::results::{
-    Environment, Protocol, Results, SectionKind, SectionRecord, ServerRecord, Session, Settings, WaitMode, stats,
+    CellRecord, Environment, Protocol, Results, SectionKind, SectionRecord, ServerRecord, Session, Settings,
+    Verdict, WaitMode, stats,
 };
 use crate::time::Span;
 use crate::units::format_duration;
@@ -25,7 +26,8 @@ pub(super) struct View {
     environment: String,
     settings: String,
     sections: Vec<SectionView>,
-    servers: String,
+    /// `None` when no server was planned.
+    servers: Option<String>,
     legend: Vec<String>,
     notes: Vec<String>,
     expect: String,
@@ -43,7 +45,8 @@ struct SectionView {
 struct TableView {
     protocol: &'static str,
     figures: String,
-    background: String,
+    /// `None` when no cell of the table has figures.
+    background: Option<String>,
     /// One line a mark: its sign, and each cell that carries it.
     footnotes: Vec<String>,
     /// Ties of the rate, in words.
@@ -69,7 +72,7 @@ pub(super) fn view(results: &Results) -> View {
         environment: pairs("Item", environment(results)),
         settings: pairs("Setting", settings(results)),
         sections: results.sections.iter().map(|section| section_view(results, section)).collect(),
-        servers: servers(results),
+        servers: (!results.servers.is_empty()).then(|| servers(results)),
         legend: legend(results),
         notes: notes::notes(results),
         expect: escape(&results.settings.expect),
@@ -81,9 +84,13 @@ fn notices(results: &Results) -> Vec<String> {
     if !results.complete {
         let rounds = results.settings.rounds as usize;
         let cells = || results.sections.iter().flat_map(|section| &section.cells);
-        let done: usize = cells().map(|cell| cell.rounds.len().min(rounds)).sum();
+        let outcomes = |cell: &CellRecord| match cell.summary.verdict {
+            Verdict::Absent => rounds,
+            _ => cell.rounds.len().min(rounds),
+        };
+        let done: usize = cells().map(outcomes).sum();
         notices.push(format!(
-            "**Incomplete run**: {done} of {} rounds of cells have an outcome; the rest was not reached.",
+            "**Incomplete run**: {done} of {} windows have an outcome; the others were not reached.",
             cells().count() * rounds
         ));
     }
@@ -97,7 +104,9 @@ fn notices(results: &Results) -> Vec<String> {
              comparison.",
             results.sessions.len()
         ));
-        notices.extend((1..).zip(&results.sessions).map(|(number, session)| session_line(results, number, session)));
+        notices.extend(
+            (1..).zip(&results.sessions).map(|(number, session)| session_line(results, number, session)),
+        );
     }
     notices
 }
@@ -105,7 +114,10 @@ fn notices(results: &Results) -> Vec<String> {
 fn session_line(results: &Results, number: u32, session: &Session) -> String {
     let rounds = results.sections.iter().flat_map(|s| &s.cells).flat_map(|c| &c.rounds);
     let measured = rounds.filter(|r| r.session == number - 1 && r.measurement.is_some()).count();
-    let end = session.finished_at.as_deref().map_or_else(|| "was killed".into(), |at| format!("ended {}", escape(at)));
+    let end = session
+        .finished_at
+        .as_deref()
+        .map_or_else(|| "was killed".into(), |at| format!("ended {}", escape(at)));
     let first = &results.sessions[0].environment;
     let differing: Vec<&str> = machine_rows(first)
         .into_iter()
@@ -115,9 +127,12 @@ fn session_line(results: &Results, number: u32, session: &Session) -> String {
         .collect();
     let differing = match differing[..] {
         [] => String::new(),
-        _ => format!("; another machine or state: {} differ from session 1", differing.join(", ")),
+        _ => format!("; **differs from session 1** in {}", differing.join(", ")),
     };
-    format!("Session {number}: began {}, {end}, measured {measured} windows{differing}.", escape(&session.started_at))
+    format!(
+        "Session {number}: began {}, {end}; windows measured: {measured}{differing}.",
+        escape(&session.started_at)
+    )
 }
 
 /// The rows that tell one machine from another.
@@ -169,7 +184,8 @@ fn settings(results: &Results) -> Vec<(String, String)> {
     let kind = |kind| results.sections.iter().any(|section| section.kind == kind);
     let mut rows = Vec::new();
     if kind(SectionKind::ClosedLoop) || results.sections.is_empty() {
-        let what = format!("median of {} x {} closed-loop windows, keep-alive", s.rounds, seconds(s.duration_s));
+        let what =
+            format!("median of {} x {} closed-loop windows, keep-alive", s.rounds, seconds(s.duration_s));
         rows.push(("Throughput and latency", what));
         rows.push(("Cells (C x M)", cells(results, SectionKind::ClosedLoop)));
     }
@@ -218,7 +234,11 @@ fn setup_limits(results: &Results) -> String {
         for window in cell.rounds.iter().filter_map(|r| r.measurement.as_ref()).map(|m| &m.window) {
             let limit = match (window.asked_requests, window.asked_s) {
                 (Some(requests), _) => {
-                    format!("{} connections at C = {}", crate::units::group_thousands(requests), cell.connections)
+                    format!(
+                        "{} connections at C = {}",
+                        crate::units::group_thousands(requests),
+                        cell.connections
+                    )
                 }
                 (None, Some(asked)) => format!("{} at C = {}", seconds(asked), cell.connections),
                 (None, None) => continue,
@@ -246,6 +266,9 @@ fn waiting(results: &Results) -> String {
         let rounds = results.sections.iter().flat_map(|s| &s.cells).flat_map(|c| &c.rounds);
         rounds.filter_map(|round| round.measurement.as_ref())
     };
+    if rounds().next().is_none() {
+        return told.into();
+    }
     let polled = rounds().filter(|m| m.generator.waited == WaitMode::Poll).count();
     format!("{told}; polled in {polled} of {} windows, slept in the others", rounds().count())
 }
@@ -263,7 +286,9 @@ fn machine_load(results: &Results) -> String {
     let loads = results.sessions.iter().map(|session| {
         let cpus = f64::from(session.environment.logical_cpus);
         match session.environment.load_at_start {
-            Some(load) => format!("{load:.2} at start ({})", if load < cpus / 2.0 { "quiet" } else { "busy" }),
+            Some(load) => {
+                format!("{load:.2} at start ({})", if load < cpus / 2.0 { "quiet" } else { "busy" })
+            }
             None => MISSING.into(),
         }
     });
@@ -288,7 +313,7 @@ fn table_view(results: &Results, sheet: &Sheet<'_>) -> TableView {
             Some(Protocol::H1) | None => "HTTP/1.1",
         },
         figures: grid_table(&sheet.figures()),
-        background: grid_table(&sheet.background()),
+        background: sheet.background().as_ref().map(grid_table),
         footnotes: footnotes(results, sheet),
         ties: ties(sheet),
         blanks: sheet.blanks().iter().map(blank_view).collect(),
@@ -325,9 +350,9 @@ fn place(shown: &Shown) -> String {
 
 fn footnotes(results: &Results, sheet: &Sheet<'_>) -> Vec<String> {
     let note = |mark: Mark| {
-        let marked = sheet.named_cells().filter(|(_, cell)| {
-            marks::marks(&cell.summary, &results.settings).contains(&mark)
-        });
+        let marked = sheet
+            .named_cells()
+            .filter(|(_, cell)| marks::marks(&cell.summary, &results.settings).contains(&mark));
         let cells: Vec<String> = marked
             .map(|(name, cell)| format!("{}: {}", escape(&name), escape(&marks::detail(mark, cell))))
             .collect();
@@ -340,7 +365,7 @@ fn ties(sheet: &Sheet<'_>) -> Option<String> {
     let columns: Vec<String> = sheet
         .ties()
         .into_iter()
-        .map(|(column, servers)| {
+        .map(|Tie { column, servers }| {
             let servers: Vec<String> = servers
                 .into_iter()
                 .map(|(label, cpu)| {

@@ -377,7 +377,7 @@ pub struct Summary {
     pub max_is_lower_bound: bool,
     /// Largest latency of any round in µs, or the age of that unanswered request.
     pub latency_max_us: Option<f64>,
-    /// N_eff: requests per second times mean latency. For `setup` the time to connect is added.
+    /// N_eff: requests per second times mean latency (Little's law).
     pub in_flight: Option<f64>,
     /// Server CPU per ok response in µs.
     pub server_cpu_us_per_request: Option<f64>,
@@ -425,7 +425,8 @@ pub struct Measurement {
     pub requests_per_second: Option<f64>,
     /// Bytes of the window on the wire (above TCP).
     pub transfer: Transfer,
-    /// Latency of ok responses, from send to the last byte of the final response.
+    /// Latency of ok responses, from send to the last byte of the final response. With a fresh
+    /// connection for each request it begins with the connect, TLS included.
     pub latency_us: Option<Latency>,
     /// Time to the first byte of the final response of ok responses.
     pub first_byte_us: Option<Latency>,

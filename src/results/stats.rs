@@ -13,8 +13,8 @@ use super::{
 /// Only rounds with a believable measurement count. When there is none, or when a round contradicts
 /// itself, every figure is `None`.
 pub fn summarise(cell: &CellRecord, kind: SectionKind, settings: &Settings) -> Summary {
-    let rounds = verdict::usable_rounds(cell, kind);
-    let figures = Figures::of(&rounds, kind, settings);
+    let rounds = verdict::usable_rounds(cell);
+    let figures = Figures::of(&rounds, settings);
     verdict::judge(cell, kind, settings, &rounds, figures)
 }
 
@@ -46,7 +46,7 @@ pub(super) struct Figures {
 }
 
 impl Figures {
-    fn of(rounds: &[Measured<'_>], kind: SectionKind, settings: &Settings) -> Self {
+    fn of(rounds: &[Measured<'_>], settings: &Settings) -> Self {
         let figure = |read: &dyn Fn(&Measurement) -> Option<f64>| {
             rounds.iter().filter_map(|r| read(r.measurement)).collect::<Vec<_>>()
         };
@@ -62,7 +62,7 @@ impl Figures {
             latency_mean_us: median(&figure(&|m| m.latency_us.as_ref().map(|l| l.mean))),
             max_is_lower_bound,
             latency_max_us: max,
-            in_flight: median(&figure(&|m| in_flight(m, kind))),
+            in_flight: median(&figure(&in_flight)),
             server_cpu_us_per_request: median(&cpu),
             server_cpu_spread: spread(&cpu),
             server_peak_rss_kib: rounds
@@ -143,15 +143,10 @@ pub fn percentile_key(percentile: f64) -> String {
     format!("{percentile}")
 }
 
-/// N_eff of one round. In a `setup` section a connection is busy from its connect to the end of the
-/// response, so the time to connect is part of it.
-pub(super) fn in_flight(measurement: &Measurement, kind: SectionKind) -> Option<f64> {
-    let request = measurement.latency_us.as_ref()?.mean;
-    let connect = match kind {
-        SectionKind::ClosedLoop => 0.0,
-        SectionKind::Setup => measurement.connection.setup_us.as_ref()?.mean,
-    };
-    little_law(measurement.requests_per_second?, request + connect)
+/// N_eff of one round. Where every request has a connection of its own, its latency begins with the
+/// connect, so this counts the connections in use.
+pub(super) fn in_flight(measurement: &Measurement) -> Option<f64> {
+    little_law(measurement.requests_per_second?, measurement.latency_us.as_ref()?.mean)
 }
 
 /// Busiest generator thread of one round, 0 to 1.

@@ -48,6 +48,7 @@ pub fn parse(text: &str) -> Result<Results, String> {
     version::may_read(&format)?;
     let value: Value = serde_json::from_str(text).map_err(|e| format!("not JSON: {e}"))?;
     if let Some(place) = negative_figure(&value) {
+        let place = place.trim_start_matches('.');
         return Err(format!("`{place}` is negative, which no figure can be; the file is damaged"));
     }
     serde_json::from_str(text).map_err(|e| format!("does not follow format {format}: {e}"))
@@ -117,7 +118,7 @@ fn read(path: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-/// The place of the first negative number, as `sections[0].cells[2]…`. Only the distance of a
+/// The place of the first negative number, as `.sections[0].cells[2]…`. Only the distance of a
 /// sample from its edge has a sign.
 fn negative_figure(value: &Value) -> Option<String> {
     match value {
@@ -129,14 +130,9 @@ fn negative_figure(value: &Value) -> Option<String> {
         Value::Object(fields) => fields
             .iter()
             .filter(|(key, _)| !key.ends_with("_offset_us"))
-            .find_map(|(key, field)| negative_figure(field).map(|rest| join(key, &rest))),
+            .find_map(|(key, field)| negative_figure(field).map(|rest| format!(".{key}{rest}"))),
         _ => None,
     }
-}
-
-fn join(key: &str, rest: &str) -> String {
-    let dot = if rest.is_empty() || rest.starts_with('[') { "" } else { "." };
-    format!("{key}{dot}{rest}")
 }
 
 /// Removes a file and makes that last; one that is not there is no error.

@@ -24,10 +24,10 @@ const IN_FLIGHT_TOLERANCE: f64 = 0.02;
 /// The rounds figures may be taken from: measured to the end, over the right protocol, with at least
 /// one ok response. None at all when any round contradicts itself or was answered over another
 /// protocol, because then the others are not to be believed either.
-pub(super) fn usable_rounds(cell: &CellRecord, kind: SectionKind) -> Vec<Measured<'_>> {
+pub(super) fn usable_rounds(cell: &CellRecord) -> Vec<Measured<'_>> {
     let mut usable = Vec::new();
     for round in &cell.rounds {
-        match outcome(round, cell, kind) {
+        match outcome(round, cell) {
             Outcome::Usable(measurement) => usable.push(Measured { round, measurement }),
             Outcome::Lost { spoils_cell: true, .. } => return Vec::new(),
             Outcome::Lost { .. } => {}
@@ -46,12 +46,12 @@ pub(super) fn judge(
 ) -> Summary {
     let bound = bound(&figures);
     let mut findings = if rounds.is_empty() {
-        vec![unusable(cell, kind)]
+        vec![unusable(cell)]
     } else {
         let mut all = Vec::new();
         all.extend(tainted(rounds));
         all.extend(generator_bound(&figures, bound));
-        all.extend(starved(cell, &figures));
+        all.extend(starved(cell, kind, &figures));
         all.extend(unstable(&figures, rounds.len(), settings));
         all
     };
@@ -62,7 +62,7 @@ pub(super) fn judge(
     let mut reasons: Vec<String> =
         findings.into_iter().map(|(_, reason)| reason).filter(|r| !r.is_empty()).collect();
     if !rounds.is_empty() {
-        reasons.extend(missing_rounds(cell, kind, rounds.len(), settings.rounds));
+        reasons.extend(missing_rounds(cell, rounds.len(), settings.rounds));
     }
     Summary {
         verdict: verdicts[0],
@@ -96,7 +96,7 @@ enum Outcome<'a> {
     Lost { verdict: Verdict, reason: String, spoils_cell: bool },
 }
 
-fn outcome<'a>(round: &'a RoundRecord, cell: &CellRecord, kind: SectionKind) -> Outcome<'a> {
+fn outcome<'a>(round: &'a RoundRecord, cell: &CellRecord) -> Outcome<'a> {
     let lost = |verdict, reason: String| Outcome::Lost { verdict, reason, spoils_cell: false };
     let stated = |default: &str| round.reason.clone().unwrap_or_else(|| default.to_owned());
     match (round.status, &round.measurement) {
@@ -114,7 +114,7 @@ fn outcome<'a>(round: &'a RoundRecord, cell: &CellRecord, kind: SectionKind) -> 
                 Outcome::Lost { verdict: Verdict::WrongProtocol, reason, spoils_cell: true }
             } else if m.requests.ok == 0 {
                 lost(Verdict::Failed, format!("no ok response{}", errors_in_words(&m.errors)))
-            } else if let Some(reason) = contradiction(m, cell, kind) {
+            } else if let Some(reason) = contradiction(m, cell) {
                 Outcome::Lost { verdict: Verdict::Failed, reason, spoils_cell: true }
             } else {
                 Outcome::Usable(m)
@@ -147,7 +147,7 @@ fn wrong_protocol(asked: Protocol, negotiated: &Negotiated) -> Option<String> {
 }
 
 /// Figures that cannot be true. Each is a fault of the tool or of its clock, not of the server.
-fn contradiction(m: &Measurement, cell: &CellRecord, kind: SectionKind) -> Option<String> {
+fn contradiction(m: &Measurement, cell: &CellRecord) -> Option<String> {
     let r = &m.requests;
     let accounted = r.ok.checked_add(r.failed).and_then(|n| n.checked_add(r.unfinished));
     if accounted != Some(r.started) {
@@ -174,26 +174,23 @@ fn contradiction(m: &Measurement, cell: &CellRecord, kind: SectionKind) -> Optio
     }
     // A request that was in flight when the window opened counts with its whole latency, so each
     // slot can account for the window and one latency more. Beyond that, time was counted twice.
-    if kind == SectionKind::ClosedLoop && m.keepalive {
-        let overhang = latency.map_or(0.0, |l| l.max / 1e6 / length);
-        let limit = stats::offered(cell) * (1.0 + IN_FLIGHT_TOLERANCE + overhang);
-        if let Some(in_flight) = stats::in_flight(m, kind).filter(|n| *n > limit) {
-            return Some(format!(
-                "{in_flight:.1} requests in flight where {} were offered; requests or time were counted twice",
-                stats::offered(cell)
-            ));
-        }
-    }
-    None
+    let overhang = latency.map_or(0.0, |l| l.max / 1e6 / length);
+    let limit = stats::offered(cell) * (1.0 + IN_FLIGHT_TOLERANCE + overhang);
+    stats::in_flight(m).filter(|in_flight| *in_flight > limit).map(|in_flight| {
+        format!(
+            "{in_flight:.1} requests in flight where {} were offered; requests or time were counted twice",
+            stats::offered(cell)
+        )
+    })
 }
 
 /// The verdict of a cell without a usable round: the weightiest of its rounds' outcomes, and their
 /// reasons, equal ones once.
-fn unusable(cell: &CellRecord, kind: SectionKind) -> (Verdict, String) {
+fn unusable(cell: &CellRecord) -> (Verdict, String) {
     let lost: Vec<_> = cell
         .rounds
         .iter()
-        .filter_map(|round| match outcome(round, cell, kind) {
+        .filter_map(|round| match outcome(round, cell) {
             Outcome::Lost { verdict, reason, spoils_cell } => {
                 Some((spoils_cell, verdict, reason, round.round))
             }
@@ -232,7 +229,7 @@ fn by_reason<'a>(reasons: impl Iterator<Item = (&'a str, u32)>, rounds: usize) -
 }
 
 /// What is to be said of a cell some of whose rounds are missing from its figures.
-fn missing_rounds(cell: &CellRecord, kind: SectionKind, usable: usize, asked: u32) -> Option<String> {
+fn missing_rounds(cell: &CellRecord, usable: usize, asked: u32) -> Option<String> {
     let asked = asked as usize;
     if usable >= asked {
         return None;
@@ -240,7 +237,7 @@ fn missing_rounds(cell: &CellRecord, kind: SectionKind, usable: usize, asked: u3
     let lost: Vec<_> = cell
         .rounds
         .iter()
-        .filter_map(|round| match outcome(round, cell, kind) {
+        .filter_map(|round| match outcome(round, cell) {
             Outcome::Lost { reason, .. } => Some((reason, round.round)),
             Outcome::Usable(_) => None,
         })
@@ -343,10 +340,14 @@ fn generator_bound(figures: &Figures, bound: Option<Bound>) -> Option<(Verdict, 
     Some((Verdict::GeneratorBound, reason))
 }
 
-fn starved(cell: &CellRecord, figures: &Figures) -> Option<(Verdict, String)> {
+fn starved(cell: &CellRecord, kind: SectionKind, figures: &Figures) -> Option<(Verdict, String)> {
     let offered = stats::offered(cell);
     let in_flight = figures.in_flight.filter(|n| stats::starved(*n, offered))?;
-    Some((Verdict::Starved, format!("{} of {offered} in flight", approximate(in_flight))))
+    let what = match kind {
+        SectionKind::ClosedLoop => "in flight",
+        SectionKind::Setup => "connections in use",
+    };
+    Some((Verdict::Starved, format!("{} of {offered} {what}", approximate(in_flight))))
 }
 
 /// An in-flight figure as footnotes print it: `~72.6`, and `~0.06` below one.

@@ -10,7 +10,7 @@ use super::stat::{
     parse_schedstat, parse_task_status,
 };
 use crate::clock;
-use crate::time::Instant;
+use crate::time::{Instant, Span};
 
 /// Everything read of a process tree, and of the CPUs it is pinned to, at one edge of a window.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -123,19 +123,18 @@ impl TreeSampler {
     /// twice or not at all. So the tree is read again until two readings in a row have the same
     /// processes and the same reaped times; then nothing was reaped in between.
     fn steady_tree(&mut self) -> Option<(Tree, Instant)> {
-        let mut tree = self.read_tree()?;
-        let mut at = clock::now();
-        for _ in 0..MAX_READINGS {
+        let mut before = self.read_tree()?;
+        let mut readings = 1;
+        loop {
             let began = clock::now();
-            let again = self.read_tree()?;
-            at = began + crate::time::Span::from_nanos(clock::now().since(began).as_nanos() / 2);
-            let steady = again.has_shape_of(&tree);
-            tree = again;
-            if steady {
-                break;
+            let tree = self.read_tree()?;
+            let middle = Span::from_nanos(clock::now().since(began).as_nanos() / 2);
+            readings += 1;
+            if readings == MAX_READINGS || tree.has_shape_of(&before) {
+                return Some((tree, began + middle));
             }
+            before = tree;
         }
-        Some((tree, at))
     }
 
     fn read_tree(&mut self) -> Option<Tree> {
@@ -288,7 +287,7 @@ impl Process {
 
 /// Readings of a tree that will not hold still, after which the last one is taken as it is: a server
 /// that forks for each request would otherwise never be sampled.
-const MAX_READINGS: u32 = 4;
+const MAX_READINGS: u32 = 5;
 
 #[cfg(test)]
 mod tests {

@@ -9,6 +9,7 @@ use super::keys::{self, TableKeys};
 use super::pin::parse_cpus;
 use super::reader::{FromToml, Table, Value, one_of, with_document};
 use super::source::{At, Place, Source};
+use super::suggest::instead;
 use crate::results::{Protocol, SectionKind, WaitMode};
 use crate::time::Span;
 
@@ -366,6 +367,12 @@ impl FromToml for CpuChoice {
             return match text {
                 "auto" => Ok(Self::Auto),
                 "off" => Ok(Self::Off),
+                word if !word.is_empty() && word.chars().all(char::is_alphabetic) => {
+                    Err(value.place.mistake(format_args!(
+                        "`{word}` is no list of CPUs; {}",
+                        instead(word, &["auto", "off"])
+                    )))
+                }
                 list => parse_cpus(list).map(Self::Cpus).map_err(|what| value.place.mistake(what)),
             };
         }
@@ -374,8 +381,9 @@ impl FromToml for CpuChoice {
         }
         let mut cpus = Vec::new();
         for number in Vec::<At<i64>>::from_toml(value)? {
-            let cpu = u32::try_from(number.value)
-                .map_err(|_| number.mistake(format_args!("{} is not the number of a CPU", number.value)))?;
+            let cpu = u32::try_from(number.value).map_err(|_| {
+                number.mistake(format_args!("{} is not the number of a CPU; write 0 or more", number.value))
+            })?;
             cpus.push(cpu);
         }
         if cpus.is_empty() {

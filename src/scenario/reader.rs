@@ -45,8 +45,13 @@ pub(super) fn with_document<T>(
 ) -> Result<T, ScenarioError> {
     let start = Place::start_of(source);
     let document = DeTable::parse(source.text()).map_err(|error| {
-        let offset = error.span().map_or(0, |span| span.start);
-        start.moved(offset).mistake(format_args!("not valid TOML: {}", error.message().replace('\n', ", ")))
+        let span = error.span().unwrap_or_default();
+        let place = start.moved(span.start);
+        let what = error.message().replace('\n', ", ");
+        match source.text().get(span).filter(|piece| !piece.is_empty() && !piece.contains('\n')) {
+            Some(piece) => place.mistake(format_args!("not valid TOML: {what}, at `{piece}`")),
+            None => place.mistake(format_args!("not valid TOML: {what}")),
+        }
     })?;
     let table = DeValue::Table(document.into_inner());
     then(&Value { toml: &table, place: start })
@@ -223,7 +228,14 @@ impl FromToml for Span {
 impl<T: FromToml> FromToml for Vec<At<T>> {
     fn from_toml(value: &Value<'_>) -> Result<Self, ScenarioError> {
         let Some(elements) = value.as_array() else {
-            return Err(value.wrong_type("an array", "write it in brackets, like `[\"a\", \"b\"]`"));
+            let instead = match value.toml {
+                DeValue::String(text) => text.split_whitespace().map(|word| format!("{word:?}")).collect(),
+                DeValue::Integer(number) => vec![number.to_string()],
+                DeValue::Float(number) => vec![number.as_str().to_owned()],
+                _ => Vec::new(),
+            };
+            let instead = format!("write it in brackets, like `[{}]`", instead.join(", "));
+            return Err(value.wrong_type("an array", instead));
         };
         elements.iter().map(at).collect()
     }

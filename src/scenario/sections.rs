@@ -218,16 +218,21 @@ pub(super) fn parse_cell(text: &str) -> Result<Cell, String> {
         let digits = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
         digits.then(|| part.parse::<u64>().unwrap_or(u64::MAX))
     };
-    let parts = text.split_once('x').and_then(|(c, m)| Some((number(c)?, number(m)?)));
-    let Some((connections, concurrency)) = parts else {
-        let instead = number(text.trim()).filter(|c| (1..=u64::from(MOST_IN_CELL)).contains(c)).unwrap_or(10);
+    let parts = |text: &str| text.split_once('x').and_then(|(c, m)| Some((number(c)?, number(m)?)));
+    let Some((connections, concurrency)) = parts(text) else {
+        let plain: String = text.to_lowercase().split_whitespace().collect();
+        let instead = match (parts(&plain), number(&plain)) {
+            (Some(_), _) => plain,
+            (None, Some(_)) => plain + "x1",
+            (None, None) => "10x1".to_owned(),
+        };
         return Err(format!(
-            "`{text}` is not a cell; write connections x requests on each, like `{instead}x1`"
+            "`{text}` is not a cell; write connections x requests on each, like `{instead}`"
         ));
     };
     let within = |number: u64, what: &str| match u32::try_from(number) {
         Ok(number) if (1..=MOST_IN_CELL).contains(&number) => Ok(number),
-        _ => Err(format!("`{text}` has {number} {what}; write 1 to {MOST_IN_CELL}")),
+        _ => Err(format!("the {what} in `{text}` are out of range; write 1 to {MOST_IN_CELL}")),
     };
     Ok(Cell {
         connections: within(connections, "connections")?,

@@ -113,7 +113,9 @@ fn check(
     check_words(command, STARTED, !render.is_empty())?;
     for (variable, value) in &server.env {
         if variable.is_empty() || variable.contains(['=', '\0']) {
-            return Err(value.mistake(format_args!("`{variable}` cannot name an environment variable")));
+            return Err(value.mistake(format_args!(
+                "`{variable}` cannot name an environment variable; write one without `=`"
+            )));
         }
         check_placeholders(value, STARTED, !render.is_empty())?;
     }
@@ -206,7 +208,7 @@ fn check_words(list: &At<Vec<At<String>>>, placeholders: &[&str], config: bool) 
         return Err(list.mistake("an empty list; name a program, or leave the key out"));
     };
     if first.value.is_empty() {
-        return Err(first.mistake("an empty word where a program's name belongs"));
+        return Err(first.mistake("an empty word where a program's name belongs; write the program first"));
     }
     list.value.iter().try_for_each(|word| check_placeholders(word, placeholders, config))
 }

@@ -1,14 +1,15 @@
 //! Owns the guess at what a misspelt word was meant to be, and lists of words in messages.
 
 /// The candidate nearest to `word`, when it is near enough to be a slip of the fingers: at most one
-/// edit in three letters, letter case aside.
+/// edit in three letters, letter case aside. Of two letters, one makes another word: `h3` is no
+/// misspelt `h1`.
 pub(super) fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
     let word = word.to_lowercase();
-    let allowed = (word.chars().count() / 3).max(1);
+    let allowed = word.chars().count() / 3;
     candidates
         .iter()
         .map(|candidate| (strsim::damerau_levenshtein(&word, &candidate.to_lowercase()), *candidate))
-        .filter(|(distance, candidate)| *distance <= allowed && *distance < candidate.len())
+        .filter(|(distance, _)| *distance <= allowed)
         .min()
         .map(|(_, candidate)| candidate)
 }
@@ -44,7 +45,7 @@ mod tests {
 
     #[test]
     fn without_a_near_word_all_are_listed() {
-        assert_eq!(instead("h3", &["h1", "h1s"]), "did you mean `h1`?");
-        assert_eq!(instead("spdy", &["h1", "h1s"]), "write one of h1, h1s");
+        assert_eq!(instead("TREM", &["TERM", "INT"]), "did you mean `TERM`?");
+        assert_eq!(instead("h3", &["h1", "h1s"]), "write one of h1, h1s");
     }
 }

@@ -16,7 +16,8 @@ use bench::load::{self, Control};
 use bench::results::{Measurement, Protocol, WaitMode};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 
-pub const HELLO: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 14\r\n\r\nHello, World!\n";
+pub const HELLO: &[u8] =
+    b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 14\r\n\r\nHello, World!\n";
 
 /// The protocols every case is run over.
 pub const PROTOCOLS: [Protocol; 2] = [Protocol::H1, Protocol::H1s];
@@ -143,7 +144,12 @@ impl Scripted {
 
     /// A plan of `connections` and `limit` against this server.
     pub fn plan(&self, connections: u32, limit: Limit) -> LoadPlan {
-        plan(if self.tls { Protocol::H1s } else { Protocol::H1 }, &self.address.to_string(), connections, limit)
+        plan(
+            if self.tls { Protocol::H1s } else { Protocol::H1 },
+            &self.address.to_string(),
+            connections,
+            limit,
+        )
     }
 }
 
@@ -212,12 +218,13 @@ pub fn tls_config(
 ) -> Arc<rustls::ServerConfig> {
     let signed = rcgen::generate_simple_self_signed(vec!["localhost".into()]).expect("rcgen signs");
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(signed.signing_key.serialize_der()));
-    let mut config = rustls::ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .with_protocol_versions(versions)
-        .expect("ring knows these versions")
-        .with_no_client_auth()
-        .with_single_cert(vec![signed.cert.der().clone()], key)
-        .expect("key and certificate belong together");
+    let mut config =
+        rustls::ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .with_protocol_versions(versions)
+            .expect("ring knows these versions")
+            .with_no_client_auth()
+            .with_single_cert(vec![signed.cert.der().clone()], key)
+            .expect("key and certificate belong together");
     config.alpn_protocols = alpn.iter().map(|name| name.to_vec()).collect();
     Arc::new(config)
 }

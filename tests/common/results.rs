@@ -1,6 +1,7 @@
 //! Owns results built by hand for tests: plausible figures, one place to bend each of them.
 
 #![allow(dead_code, reason = "each test file uses its own part of the builders")]
+#![allow(unreachable_pub, reason = "a module of several test crates, each of which is its whole world")]
 
 use std::collections::BTreeMap;
 

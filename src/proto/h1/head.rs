@@ -438,8 +438,8 @@ mod tests {
 
     #[test]
     fn lines() {
-        let table: [(&[u8], Option<(usize, bool)>); 10] = [
-            (b"", None),
+        let table = [
+            (&b""[..], None),
             (b"no end\r", None),
             (b"\n", Some((1, true))),
             (b"\r\n", Some((2, true))),

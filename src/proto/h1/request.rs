@@ -119,7 +119,8 @@ fn check_method(method: &str) -> Result<(), EncodeError> {
 
 /// Origin-form or asterisk-form (RFC 9112 §3.2); a fragment is never sent (RFC 9110 §7.1).
 fn check_path(method: &str, path: &str) -> Result<(), EncodeError> {
-    if !path.starts_with('/') && !(path == "*" && method == "OPTIONS") {
+    let starts_well = path.starts_with('/') || (path == "*" && method == "OPTIONS");
+    if !starts_well {
         return Err(EncodeError::PathStart(path.to_owned()));
     }
     match path.chars().find(|&character| !character.is_ascii_graphic() || character == '#') {

@@ -407,8 +407,29 @@ fn trailers() {
     ]);
 }
 
-/// RFC 9112 §7.1.3 and its appendix give no complete message; these follow RFC 9110 §15.2 and RFC
-/// 9112 §6.3 with the fields real servers send.
+/// The example of RFC 9110 §3.9, and that of RFC 8297 §2 with a shorter body.
+#[test]
+fn examples_of_the_rfcs() {
+    check(&[
+        (
+            "HTTP/1.1 200 OK\r\nDate: Mon, 27 Jul 2009 12:28:53 GMT\r\nServer: Apache\r\n\
+             Last-Modified: Wed, 22 Jul 2009 19:15:56 GMT\r\nETag: \"34aa387-d-1568eb00\"\r\n\
+             Accept-Ranges: bytes\r\nContent-Length: 51\r\nVary: Accept-Encoding\r\n\
+             Content-Type: text/plain\r\n\r\nHello World! My content includes a trailing CRLF.\r\n",
+            "200 length 51 keep, 'Hello World! My content includes a trailing CRLF.\r\n', end, idle",
+        ),
+        (
+            "HTTP/1.1 103 Early Hints\r\nLink: </style.css>; rel=preload; as=style\r\n\
+             Link: </script.js>; rel=preload; as=script\r\n\r\n\
+             HTTP/1.1 200 OK\r\nDate: Fri, 26 May 2017 10:02:11 GMT\r\nContent-Length: 15\r\n\
+             Content-Type: text/html; charset=utf-8\r\nLink: </style.css>; rel=preload; as=style\r\n\
+             Link: </script.js>; rel=preload; as=script\r\n\r\n<!doctype html>",
+            "103, 200 length 15 keep, '<!doctype html>', end, idle",
+        ),
+    ]);
+}
+
+/// The fields that servers under test send today.
 #[test]
 fn heads_of_real_servers() {
     check(&[

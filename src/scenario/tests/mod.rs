@@ -243,3 +243,15 @@ fn a_scenario_without_servers_or_sections_says_so() {
         assert_eq!(check_text(&text, &Overrides::default()).unwrap_err().to_string(), message);
     }
 }
+
+#[test]
+fn the_disk_is_read_within_bounds() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name);
+    std::fs::write(file("b.toml"), "x = 1\n").unwrap();
+    std::fs::write(file("a.toml"), vec![b'#'; (1 << 20) + 1]).unwrap();
+    assert_eq!(read_from_disk(&file("b.toml")).unwrap(), "x = 1\n");
+    assert_eq!(read_from_disk(folder.path()).unwrap(), "a.toml\nb.toml");
+    assert_eq!(read_from_disk(&file("a.toml")).unwrap_err().kind(), ErrorKind::FileTooLarge);
+    assert_eq!(read_from_disk(&file("c.toml")).unwrap_err().kind(), ErrorKind::NotFound);
+}

@@ -2,13 +2,21 @@
 four workers do everything. A worker that ends is replaced.
 
 Usage: awkward.py PORT. A client sends one line: `who` is answered with the worker's process id,
-`quit` ends the worker.
+`quit` ends the worker, `burn N` uses N ms of CPU and is answered with the µs that it took.
 """
 
 import os
 import signal
 import socket
 import sys
+import time
+
+
+def burn(milliseconds):
+    start = time.process_time()
+    while time.process_time() - start < milliseconds / 1000:
+        pass
+    return round((time.process_time() - start) * 1e6)
 
 
 def work(listener):
@@ -18,7 +26,10 @@ def work(listener):
             order = lines.readline().strip()
             if order == "quit":
                 os._exit(0)
-            lines.write(f"{os.getpid()}\n")
+            if order.startswith("burn "):
+                lines.write(f"{burn(int(order[5:]))}\n")
+            else:
+                lines.write(f"{os.getpid()}\n")
 
 
 def start_worker(listener):
