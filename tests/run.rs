@@ -1,93 +1,18 @@
 //! `bench run` as a whole: real servers and the real generator through the binary, and generators
 //! that misbehave through the library.
 
-use std::io::{BufRead, BufReader, Read};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
+#[path = "common/bed.rs"]
+mod bed;
 
-use bench::results::{CellStatus, Protocol, Results, store};
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Output, Stdio};
+
+use bed::{Bed, data, hello, section};
+use bench::results::{CellStatus, Protocol, Results};
 use bench::run::{GeneratorCommand, Options, Outcome, RunError};
 use bench::scenario::{self, Overrides};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-
-/// A folder with a scenario in it, removed with everything below.
-struct Bed {
-    root: tempfile::TempDir,
-}
-
-impl Bed {
-    /// Servers and sections of the scenario, whose windows are short.
-    fn new(run: &str, servers_and_sections: &str) -> Self {
-        let root = tempfile::tempdir().expect("a scratch folder");
-        let scenarios = root.path().join("scenarios");
-        std::fs::create_dir_all(&scenarios).expect("a scratch folder");
-        std::fs::create_dir_all(root.path().join("servers")).expect("a scratch folder");
-        std::fs::copy(data("hello.py"), scenarios.join("hello.py")).expect("a copy of the server");
-        let text = format!(
-            "format = 1\ntitle = \"Small\"\nreport = \"SMALL\"\ntemplate = \"http\"\npin = \"off\"\n\
-             [run]\nwarmup = \"10ms\"\ndrain = \"200ms\"\n{run}\n[expect]\nstatus = 200\nbody = \"hi\\n\"\n\
-             {servers_and_sections}"
-        );
-        std::fs::write(scenarios.join("small.toml"), text).expect("a scenario file");
-        Self { root }
-    }
-
-    fn scenario(&self) -> PathBuf {
-        self.root.path().join("scenarios/small.toml")
-    }
-
-    fn report(&self, suffix: &str) -> PathBuf {
-        self.root.path().join(format!("reports/SMALL.{suffix}"))
-    }
-
-    fn results(&self) -> Results {
-        store::load(&self.report("json")).expect("the results file can be read")
-    }
-
-    fn bench(&self) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_bench"));
-        command.arg("run").arg(self.scenario()).stdin(Stdio::null());
-        command
-    }
-
-    /// True while any process has this bed's folder on its command line.
-    fn has_processes(&self) -> bool {
-        let folder = self.root.path().to_str().expect("an ASCII path").as_bytes();
-        let holds = |entry: std::io::Result<std::fs::DirEntry>| {
-            let Ok(entry) = entry else { return false };
-            // A process that ends meanwhile has no command line any more.
-            let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
-            memchr::memmem::find(&line, folder).is_some()
-        };
-        std::fs::read_dir("/proc").expect("/proc is there").any(holds)
-    }
-
-    fn assert_nothing_is_left(&self) {
-        let deadline = Instant::now() + Duration::from_secs(30);
-        while self.has_processes() {
-            assert!(Instant::now() < deadline, "a server or generator outlived the run");
-            std::thread::yield_now();
-        }
-    }
-}
-
-fn data(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/run").join(name)
-}
-
-/// A `[[server]]` that is `hello.py` with `options`.
-fn hello(name: &str, protocols: &str, options: &str) -> String {
-    format!(
-        "[[server]]\nname = \"{name}\"\nlabel = \"{name}\"\nprotocols = [{protocols}]\n\
-         command = [\"python3\", \"{{dir}}/hello.py\", \"{{http_port}}\", \"{{https_port}}\", \"{{cert}}\", \"{{key}}\"{options}]\n"
-    )
-}
-
-fn section(title: &str, keys: &str) -> String {
-    format!("[[section]]\ntitle = \"{title}\"\n{keys}\n")
-}
 
 fn text(output: &Output) -> String {
     format!("{}\n{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
@@ -138,7 +63,8 @@ fn a_whole_run_measures_every_cell_and_leaves_nothing_behind() {
             assert!(round.server.is_some(), "the server was sampled at both edges");
         }
     }
-    let h1s_of_two = &results.sections[1].cells.iter().find(|c| c.server == "two" && c.protocol == Protocol::H1s);
+    let h1s_of_two =
+        &results.sections[1].cells.iter().find(|c| c.server == "two" && c.protocol == Protocol::H1s);
     assert_eq!(h1s_of_two.unwrap().rounds[0].reason.as_deref(), Some("two does not offer h1s"));
     for server in &results.servers[..2] {
         assert!(server.starts.iter().all(|start| start.ready_ms.is_some() && start.stop_ms.is_some()));
@@ -149,7 +75,7 @@ fn a_whole_run_measures_every_cell_and_leaves_nothing_behind() {
     assert!(stderr.contains("[14/14] "), "{stderr}");
     assert!(String::from_utf8_lossy(&output.stdout).contains("SMALL.md"));
     assert!(bed.report("md").exists());
-    let mut left: Vec<_> = std::fs::read_dir(bed.root.path().join("reports"))
+    let mut left: Vec<_> = std::fs::read_dir(bed.root().join("reports"))
         .expect("the folder of reports is there")
         .map(|entry| entry.expect("a readable folder").file_name())
         .collect();
@@ -213,7 +139,10 @@ fn ctrl_c_saves_what_was_measured_and_says_how_to_go_on() {
         &[
             hello("one", "\"h1\"", ""),
             section("Short", "kind = \"closed-loop\"\nprotocol = \"h1\"\ncells = [\"1x1\"]"),
-            section("Long", "kind = \"closed-loop\"\nprotocol = \"h1\"\ncells = [\"1x1\"]\nduration = \"10m\""),
+            section(
+                "Long",
+                "kind = \"closed-loop\"\nprotocol = \"h1\"\ncells = [\"1x1\"]\nduration = \"10m\"",
+            ),
         ]
         .concat(),
     );
@@ -244,7 +173,7 @@ fn mistakes_end_before_anything_is_written() {
     let bed = Bed::new("rounds = 0", "");
     let output = bed.bench().output().expect("bench can be started");
     assert_eq!(output.status.code(), Some(2), "{}", text(&output));
-    assert!(!bed.root.path().join("reports").exists());
+    assert!(!bed.root().join("reports").exists());
 }
 
 /// Runs a scenario whose servers only sleep, with a generator that behaves as told.
@@ -269,7 +198,7 @@ fn run_with_fake(behaviour: &str) -> (Bed, Result<Outcome, RunError>) {
         resume: false,
         keep_logs: false,
         command: vec!["bench".into()],
-        environment: bench::sampler::environment(bed.root.path(), &[], &[]),
+        environment: bench::sampler::environment(bed.root(), &[], &[]),
         exe: env!("CARGO_BIN_EXE_bench").into(),
         generator: GeneratorCommand {
             program: "python3".into(),

@@ -305,7 +305,12 @@ mod tests {
 
         fn interrupt(&mut self) {
             self.interrupted = true;
-            self.lines = self.on_interrupt.take().map(|(after, heard)| (self.now + after, heard)).into_iter().collect();
+            self.lines = self
+                .on_interrupt
+                .take()
+                .map(|(after, heard)| (self.now + after, heard))
+                .into_iter()
+                .collect();
         }
 
         fn end(&mut self, said_all: bool) {
@@ -325,7 +330,13 @@ mod tests {
             self.0
         }
 
-        fn difference(open: &u64, close: &u64, opened: Instant, closed: Instant, ok: u64) -> Option<ServerSample> {
+        fn difference(
+            open: &u64,
+            close: &u64,
+            opened: Instant,
+            closed: Instant,
+            ok: u64,
+        ) -> Option<ServerSample> {
             Some(ServerSample {
                 cpu_user_us: *open,
                 cpu_system_us: *close,
@@ -485,8 +496,7 @@ mod tests {
     fn an_interrupted_generator_that_says_nothing_is_not_waited_for() {
         let mut script = Script::new([(6, window(100, Some(9_000)))]);
         script.halt_at = Some(150);
-        let watched =
-            watch(&mut script, &mut Counter::default(), Span::from_secs(3600), DRAIN);
+        let watched = watch(&mut script, &mut Counter::default(), Span::from_secs(3600), DRAIN);
         assert_eq!(watched, Watched::without(Ending::Cut("interrupted by SIGINT".into())));
         assert_eq!(script.ended, Some(false));
         assert_eq!(script.now, 150 + (DRAIN + HALT_GRACE).as_nanos());

@@ -218,7 +218,12 @@ impl<S: Stage, K: Keep> Conductor<'_, S, K> {
         let failed = round.status != CellStatus::Measured;
         self.keep.keep(record::entry(self.scenario, visit, round))?;
         self.keep.save()?;
-        self.progress.cell(&progress::name(self.scenario, visit), &line, failed, planned(self.scenario, visit));
+        self.progress.cell(
+            &progress::name(self.scenario, visit),
+            &line,
+            failed,
+            planned(self.scenario, visit),
+        );
         Ok(())
     }
 
@@ -279,7 +284,8 @@ fn server_deadline(scenario: &Scenario, start: &Start) -> Span {
 /// The part of a cell's time that was load.
 fn load_of(round: &RoundRecord, took: Span) -> Span {
     let length = |m: &Measurement| m.window.length_s.map(|window| m.window.warmup_s + window);
-    let seconds = round.measurement.as_ref().filter(|_| round.status == CellStatus::Measured).and_then(length);
+    let seconds =
+        round.measurement.as_ref().filter(|_| round.status == CellStatus::Measured).and_then(length);
     seconds.map_or(took, |seconds| Span::from_nanos((seconds * 1e9) as u64).min(took))
 }
 
@@ -419,7 +425,10 @@ mod tests {
                 _ => None,
             });
             let rounds = self.kept.entries.iter().filter_map(round);
-            rounds.zip(reasons).map(|((server, cell, status), reason)| (server, cell, status, reason)).collect()
+            rounds
+                .zip(reasons)
+                .map(|((server, cell, status), reason)| (server, cell, status, reason))
+                .collect()
         }
 
         fn starts(&self) -> Vec<&StartRecord> {
@@ -474,7 +483,14 @@ mod tests {
         let ran = conduct(2, &[], &[], |_| {});
         let round = |x, y| {
             [x, y]
-                .map(|s| [format!("start {s}"), format!("measure {s} 1"), format!("measure {s} 10"), format!("stop {s}")])
+                .map(|s| {
+                    [
+                        format!("start {s}"),
+                        format!("measure {s} 1"),
+                        format!("measure {s} 10"),
+                        format!("stop {s}"),
+                    ]
+                })
                 .concat()
         };
         assert_eq!(ran.asked, [round(0, 1), round(1, 0)].concat());
@@ -497,10 +513,7 @@ mod tests {
     #[test]
     fn a_server_that_dies_is_started_again_for_the_cells_left() {
         let ran = conduct(1, &[], &[Act::Dies], |_| {});
-        assert_eq!(
-            ran.asked[..6],
-            ["start 0", "measure 0 1", "stop 0", "start 0", "measure 0 10", "stop 0"]
-        );
+        assert_eq!(ran.asked[..6], ["start 0", "measure 0 1", "stop 0", "start 0", "measure 0 10", "stop 0"]);
         let first = &ran.outcomes()[0];
         assert_eq!(first.3, Some("the server exited with status 1 during the cell"));
         assert_eq!(ran.outcomes()[1].2, CellStatus::Measured);
@@ -520,7 +533,10 @@ mod tests {
         let ran = conduct(2, &[Act::NotReady], &[], |_| {});
         let outcomes = ran.outcomes();
         for outcome in &outcomes[..2] {
-            assert_eq!((outcome.2, outcome.3), (CellStatus::Failed, Some("the server did not start: not ready")));
+            assert_eq!(
+                (outcome.2, outcome.3),
+                (CellStatus::Failed, Some("the server did not start: not ready"))
+            );
         }
         assert!(outcomes[2..].iter().all(|outcome| outcome.2 == CellStatus::Measured), "it is tried again");
         assert_eq!(outcomes.len(), 8);

@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 
 use crate::results::{
-    Connections, Environment, Generator, Measurement, Protocol, Requests, SectionKind, Transfer, WaitMode, Window,
+    Connections, Environment, Generator, Measurement, Protocol, Requests, SectionKind, Transfer, WaitMode,
+    Window,
 };
 use crate::scenario::{Cell, Expected, Pin, RunSettings, Scenario, Section, SectionLimit, ServerSpec};
 use crate::time::Span;
 
 /// A scenario with one section for each element of `sections` and cells `Cx1` for each of `cells`.
 pub(crate) fn scenario(rounds: u32, servers: &[&str], sections: &[&[Protocol]], cells: &[u32]) -> Scenario {
-    let cells: Vec<Cell> =
-        cells.iter().map(|&connections| Cell { connections, concurrency: 1 }).collect();
+    let cells: Vec<Cell> = cells.iter().map(|&connections| Cell { connections, concurrency: 1 }).collect();
     Scenario {
         path: "scenarios/small.toml".into(),
         text: "format = 1\ntitle = \"Small\"\n".into(),

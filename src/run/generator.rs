@@ -250,7 +250,8 @@ impl Lines {
             return;
         }
         self.buffer.extend_from_slice(bytes);
-        if self.buffer.len() > LONGEST_LINE && memchr::memchr(b'\n', &self.buffer[self.searched..]).is_none() {
+        if self.buffer.len() > LONGEST_LINE && memchr::memchr(b'\n', &self.buffer[self.searched..]).is_none()
+        {
             self.overlong = true;
             self.buffer = Vec::new();
         }
@@ -323,8 +324,7 @@ mod tests {
 
     /// A generator that is the shell script `script`.
     fn sh<'a>(script: &str, halt: &'a Halt) -> Generator<'a> {
-        let command =
-            GeneratorCommand { program: "/bin/sh".into(), args: vec!["-c".into(), script.into()] };
+        let command = GeneratorCommand { program: "/bin/sh".into(), args: vec!["-c".into(), script.into()] };
         let scenario = fixture::scenario(1, &["a"], &[&[Protocol::H1]], &[1]);
         let plan = plan::probe(&scenario, Protocol::H1, Ports { http: 1, https: 2 });
         Generator::spawn(&command, &plan, halt).expect("there is a shell")

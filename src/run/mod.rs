@@ -244,8 +244,7 @@ fn unspoken(scenario: &Scenario, session: u32) -> Vec<Entry> {
         .map(|visit| {
             let protocol = protocol_name(visit.protocol);
             let reason = format!("{} does not offer {protocol}", scenario.servers[visit.server].label);
-            let round =
-                record::without_measurement(&visit, session, CellStatus::Absent, reason, Vec::new());
+            let round = record::without_measurement(&visit, session, CellStatus::Absent, reason, Vec::new());
             record::entry(scenario, &visit, round)
         })
         .collect()

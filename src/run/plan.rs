@@ -120,7 +120,10 @@ mod tests {
         assert_eq!((plain.target.url.as_str(), plain.target.sni.as_str()), ("http://localhost:20080/", ""));
         assert_eq!(plain.target.addresses, ["127.0.0.1:20080"]);
         let tls = probe(&scenario, Protocol::H1s, PORTS);
-        assert_eq!((tls.target.url.as_str(), tls.target.sni.as_str()), ("https://localhost:20443/", "localhost"));
+        assert_eq!(
+            (tls.target.url.as_str(), tls.target.sni.as_str()),
+            ("https://localhost:20443/", "localhost")
+        );
         assert_eq!(tls.expect, cell(&scenario, &visit(Protocol::H1s, 10), PORTS).expect);
         assert_eq!(tls.limit, Limit::Requests(1));
     }

@@ -29,8 +29,8 @@ fn server(scenario: &Scenario, spec: &ServerSpec, host: &Host, progress: &mut Pr
     if !spec.build.is_empty() {
         progress.now(&format!("building {}", spec.label));
     }
-    let built = server::requirements(spec)
-        .and_then(|()| server::build(host, spec, scenario.run.build_deadline));
+    let built =
+        server::requirements(spec).and_then(|()| server::build(host, spec, scenario.run.build_deadline));
     match built {
         Ok(took) => {
             if let Some(took) = took {

@@ -110,19 +110,26 @@ mod tests {
                 Phase::Timeout,
                 "response",
                 None,
-                Probe::NotYet("http://localhost:1/ accepted a connection and did not answer within 2s".into()),
+                Probe::NotYet(
+                    "http://localhost:1/ accepted a connection and did not answer within 2s".into(),
+                ),
             ),
             (
                 Phase::Tls,
                 "ECONNRESET",
                 None,
-                Probe::NotYet("the connection for http://localhost:1/ ended during the TLS handshake (ECONNRESET)".into()),
+                Probe::NotYet(
+                    "the connection for http://localhost:1/ ended during the TLS handshake (ECONNRESET)"
+                        .into(),
+                ),
             ),
             (
                 Phase::Tls,
                 "InvalidContentType",
                 Some("received corrupt message"),
-                Probe::Wrong("the TLS handshake for http://localhost:1/ failed: received corrupt message".into()),
+                Probe::Wrong(
+                    "the TLS handshake for http://localhost:1/ failed: received corrupt message".into(),
+                ),
             ),
             (
                 Phase::Framing,
@@ -141,7 +148,8 @@ mod tests {
         ] {
             let mut measurement = fixture::measurement(0);
             let example = example.map(str::to_owned);
-            measurement.errors = vec![ErrorCount { phase, kind: kind.into(), count: 1, requests: 1, example }];
+            measurement.errors =
+                vec![ErrorCount { phase, kind: kind.into(), count: 1, requests: 1, example }];
             assert_eq!(judge(&measurement), probe);
         }
     }
@@ -149,6 +157,9 @@ mod tests {
     #[test]
     fn one_expected_response_is_ready() {
         assert_eq!(judge(&fixture::measurement(1)), Probe::Ready);
-        assert_eq!(judge(&fixture::measurement(0)), Probe::NotYet("no answer from http://localhost:1/".into()));
+        assert_eq!(
+            judge(&fixture::measurement(0)),
+            Probe::NotYet("no answer from http://localhost:1/".into())
+        );
     }
 }

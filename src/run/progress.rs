@@ -225,7 +225,11 @@ mod tests {
         assert_eq!(estimate(60, 0).left(at(100)), Span::from_secs(60), "nothing learnt yet");
         assert_eq!(estimate(60, 20).left(at(120)), Span::from_secs(40), "as planned");
         assert_eq!(estimate(60, 20).left(at(125)), Span::from_secs(50), "a quarter slower");
-        assert_eq!(estimate(60, 20).left(at(110)), Span::from_secs(40), "cells that failed fast teach nothing");
+        assert_eq!(
+            estimate(60, 20).left(at(110)),
+            Span::from_secs(40),
+            "cells that failed fast teach nothing"
+        );
         assert_eq!(estimate(60, 80).left(at(200)), Span::ZERO);
     }
 }

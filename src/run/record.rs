@@ -5,8 +5,8 @@ use super::cell::{Ending, Watched};
 use super::schedule::Visit;
 use crate::results::store::Entry;
 use crate::results::{
-    CellRecord, CellStatus, Environment, Results, RoundRecord, ScenarioRecord, SectionRecord,
-    ServerRecord, Session, Settings, Summary, Verdict, version,
+    CellRecord, CellStatus, Environment, Results, RoundRecord, ScenarioRecord, SectionRecord, ServerRecord,
+    Session, Settings, Summary, Verdict, version,
 };
 use crate::scenario::{Expected, Scenario, Section, ServerSpec};
 
@@ -169,8 +169,7 @@ fn section(scenario: &Scenario, section: &Section) -> SectionRecord {
 
 /// What every response must be, as one phrase, e.g. `status 200, body of 14 bytes`.
 fn expectation(expected: &Expected) -> String {
-    let status =
-        expected.status.map_or("status 2xx or 3xx".to_owned(), |status| format!("status {status}"));
+    let status = expected.status.map_or("status 2xx or 3xx".to_owned(), |status| format!("status {status}"));
     let length = expected.body.as_ref().map(|body| body.len() as u64).or(expected.length);
     match (length, &expected.body) {
         (None, _) => status,
@@ -222,7 +221,8 @@ mod tests {
             .iter()
             .map(|cell| format!("{} {} {}", cell.server, protocol_name(cell.protocol), cell.connections))
             .collect();
-        let expected = ["a h1 1", "a h1 10", "a h1s 1", "a h1s 10", "b h1 1", "b h1 10", "b h1s 1", "b h1s 10"];
+        let expected =
+            ["a h1 1", "a h1 10", "a h1s 1", "a h1s 10", "b h1 1", "b h1 10", "b h1s 1", "b h1s 10"];
         assert_eq!(order, expected);
     }
 

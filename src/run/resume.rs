@@ -37,9 +37,10 @@ pub(crate) fn done(scenario: &Scenario, earlier: &Results) -> HashSet<Visit> {
                     && cell.protocol == visit.protocol
                     && cell.connections == visit.cell.connections
                     && cell.concurrency == visit.cell.concurrency
-                    && cell.rounds.iter().any(|round| {
-                        round.round == visit.round && round.status == CellStatus::Measured
-                    })
+                    && cell
+                        .rounds
+                        .iter()
+                        .any(|round| round.round == visit.round && round.status == CellStatus::Measured)
             })
         })
     };
@@ -122,9 +123,9 @@ fn question(results: &Results) -> Value {
     let servers: Vec<Value> = results
         .servers
         .iter()
-        .map(|server| {
-            json!({ "name": server.name, "command": server.command, "protocols": server.protocols })
-        })
+        .map(
+            |server| json!({ "name": server.name, "command": server.command, "protocols": server.protocols }),
+        )
         .collect();
     let sections: Vec<Value> = results
         .sections

@@ -59,7 +59,8 @@ pub(crate) fn starts(scenario: &Scenario, wanted: &dyn Fn(&Visit) -> bool) -> Ve
         for (index, section) in scenario.sections.iter().enumerate() {
             for server in rotated(scenario.servers.len(), round) {
                 for &protocol in &section.protocols {
-                    let mut start = Start { round, section: index, server, protocol, cells: section.cells.clone() };
+                    let mut start =
+                        Start { round, section: index, server, protocol, cells: section.cells.clone() };
                     let cells = start.visits().filter(wanted).map(|visit| visit.cell).collect();
                     start.cells = cells;
                     if !start.cells.is_empty() {
@@ -104,7 +105,8 @@ mod tests {
     #[test]
     fn servers_rotate_from_round_to_round() {
         let scenario = fixture::scenario(3, &["a", "b", "c"], &[&[Protocol::H1]], &[1]);
-        let order: Vec<_> = starts(&scenario, &|_| true).iter().map(|start| (start.round, start.server)).collect();
+        let order: Vec<_> =
+            starts(&scenario, &|_| true).iter().map(|start| (start.round, start.server)).collect();
         assert_eq!(order, [(1, 0), (1, 1), (1, 2), (2, 1), (2, 2), (2, 0), (3, 2), (3, 0), (3, 1)]);
     }
 
