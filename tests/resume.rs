@@ -15,7 +15,7 @@ use bench::results::{CellStatus, Results, RoundRecord};
 /// Two servers, two cells, three rounds.
 fn small_run() -> Bed {
     Bed::new(
-        "rounds = 3\nduration = \"30ms\"",
+        "rounds = 3\nduration = \"150ms\"",
         &[
             hello("one", "\"h1\"", ""),
             hello("two", "\"h1\"", ""),
@@ -134,10 +134,10 @@ fn another_question_is_refused() {
     let other_rounds = refused(&["--rounds", "2"]);
     assert!(other_rounds.contains("cannot resume: `overrides`"), "{other_rounds}");
     let text = std::fs::read_to_string(bed.scenario()).unwrap();
-    std::fs::write(bed.scenario(), text.replace("30ms", "40ms")).unwrap();
+    std::fs::write(bed.scenario(), text.replace("150ms", "140ms")).unwrap();
     let other_text = refused(&["--rounds", "1"]);
     assert!(
-        other_text.contains("was `duration = \"30ms\"` and is now `duration = \"40ms\"`"),
+        other_text.contains("was `duration = \"150ms\"` and is now `duration = \"140ms\"`"),
         "{other_text}"
     );
 }

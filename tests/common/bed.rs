@@ -5,15 +5,18 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use bench::results::{Results, store};
+use nix::fcntl::{Flock, FlockArg};
 
 /// A folder with a scenario in it, removed with everything below.
-pub struct Bed {
+pub(crate) struct Bed {
     root: tempfile::TempDir,
+    /// Runs at the same time would be given the same ports, and measure each other's load.
+    _turn: Flock<std::fs::File>,
 }
 
 impl Bed {
     /// Servers and sections of the scenario, whose windows are short.
-    pub fn new(run: &str, servers_and_sections: &str) -> Self {
+    pub(crate) fn new(run: &str, servers_and_sections: &str) -> Self {
         let root = tempfile::tempdir().expect("a scratch folder");
         let scenarios = root.path().join("scenarios");
         std::fs::create_dir_all(&scenarios).expect("a scratch folder");
@@ -25,31 +28,33 @@ impl Bed {
              {servers_and_sections}"
         );
         std::fs::write(scenarios.join("small.toml"), text).expect("a scenario file");
-        Self { root }
+        let lock = std::fs::File::create(std::env::temp_dir().join("bench-tests-of-run.lock"));
+        let turn = Flock::lock(lock.expect("a lock file"), FlockArg::LockExclusive);
+        Self { root, _turn: turn.expect("a lock that is waited for") }
     }
 
     /// The folder.
-    pub fn root(&self) -> &Path {
+    pub(crate) fn root(&self) -> &Path {
         self.root.path()
     }
 
     /// Its scenario file.
-    pub fn scenario(&self) -> PathBuf {
+    pub(crate) fn scenario(&self) -> PathBuf {
         self.root.path().join("scenarios/small.toml")
     }
 
     /// The report's file of this kind.
-    pub fn report(&self, suffix: &str) -> PathBuf {
+    pub(crate) fn report(&self, suffix: &str) -> PathBuf {
         self.root.path().join(format!("reports/SMALL.{suffix}"))
     }
 
     /// The results file, read.
-    pub fn results(&self) -> Results {
+    pub(crate) fn results(&self) -> Results {
         store::load(&self.report("json")).expect("the results file can be read")
     }
 
     /// `bench run` on the scenario.
-    pub fn bench(&self) -> Command {
+    pub(crate) fn bench(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_bench"));
         command.arg("run").arg(self.scenario()).stdin(Stdio::null());
         command
@@ -68,7 +73,7 @@ impl Bed {
     }
 
     /// Waits until no server or generator of this bed is left, and panics when one stays.
-    pub fn assert_nothing_is_left(&self) {
+    pub(crate) fn assert_nothing_is_left(&self) {
         let deadline = Instant::now() + Duration::from_secs(30);
         while self.has_processes() {
             assert!(Instant::now() < deadline, "a server or generator outlived the run");
@@ -78,12 +83,12 @@ impl Bed {
 }
 
 /// A file of `tests/data/run`.
-pub fn data(name: &str) -> PathBuf {
+pub(crate) fn data(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/run").join(name)
 }
 
 /// A `[[server]]` that is `hello.py` with `options`.
-pub fn hello(name: &str, protocols: &str, options: &str) -> String {
+pub(crate) fn hello(name: &str, protocols: &str, options: &str) -> String {
     format!(
         "[[server]]\nname = \"{name}\"\nlabel = \"{name}\"\nprotocols = [{protocols}]\n\
          command = [\"python3\", \"{{dir}}/hello.py\", \"{{http_port}}\", \"{{https_port}}\", \"{{cert}}\", \"{{key}}\"{options}]\n"
@@ -91,6 +96,6 @@ pub fn hello(name: &str, protocols: &str, options: &str) -> String {
 }
 
 /// A `[[section]]` with these keys.
-pub fn section(title: &str, keys: &str) -> String {
+pub(crate) fn section(title: &str, keys: &str) -> String {
     format!("[[section]]\ntitle = \"{title}\"\n{keys}\n")
 }
