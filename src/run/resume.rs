@@ -185,6 +185,8 @@ mod tests {
     use crate::run::record::{session, without_measurement};
     use crate::run::schedule::{self, Start};
 
+    type Change<'a> = &'a dyn Fn(&mut Results);
+
     fn scenario() -> Scenario {
         fixture::scenario(3, &["a", "b"], &[&[Protocol::H1], &[Protocol::H1, Protocol::H1s]], &[1, 10])
     }
@@ -198,7 +200,7 @@ mod tests {
         let scenario = scenario();
         let earlier = plan(&scenario);
         assert_eq!(same_question(&earlier, &earlier), Ok(()));
-        let change: [(&dyn Fn(&mut Results), &str); 6] = [
+        let changes: [(Change<'_>, &str); 6] = [
             (&|r| r.scenario.text += "x = 1\n", "line 3 was `` and is now `x = 1`"),
             (&|r| r.settings.rounds = 5, "`settings.rounds` was 3 and is now 5"),
             (&|r| r.tool = "bench 9.9.9".into(), "is now \"bench 9.9.9\""),
@@ -212,7 +214,7 @@ mod tests {
             ),
             (&|r| r.sections[1].title = "T".into(), "`sections[1].title` was \"Section 2\" and is now \"T\""),
         ];
-        for (change, what) in change {
+        for (change, what) in changes {
             let mut now = earlier.clone();
             change(&mut now);
             let error = same_question(&earlier, &now).unwrap_err();
