@@ -5,9 +5,10 @@
 mod bed;
 
 use std::io::{BufRead, BufReader, Read};
-use std::process::{Output, Stdio};
+use std::process::{Child, ChildStderr, Output, Stdio};
 
 use bed::{Bed, data, hello, section};
+use bench::results::store::{Entry, Journal};
 use bench::results::{CellStatus, Protocol, Results};
 use bench::run::{GeneratorCommand, Options, Outcome, RunError};
 use bench::scenario::{self, Overrides};
@@ -132,8 +133,8 @@ fn a_server_that_answers_wrongly_is_never_ready() {
     assert!(reason.contains("not as `expect` asks"), "{reason}");
 }
 
-#[test]
-fn ctrl_c_saves_what_was_measured_and_says_how_to_go_on() {
+/// A run in its second cell, which lasts ten minutes, and the rest of its standard error.
+fn in_a_long_cell() -> (Bed, Child, BufReader<ChildStderr>) {
     let bed = Bed::new(
         "rounds = 2\nduration = \"100ms\"",
         &[
@@ -154,7 +155,18 @@ fn ctrl_c_saves_what_was_measured_and_says_how_to_go_on() {
         line.clear();
         assert_ne!(stderr.read_line(&mut line).expect("text"), 0, "it ended before its first cell");
     }
-    kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).expect("it lives");
+    (bed, child, stderr)
+}
+
+fn interrupt(child: &Child) {
+    let pid = i32::try_from(child.id()).expect("process ids are small");
+    kill(Pid::from_raw(pid), Signal::SIGINT).expect("it was not waited for yet");
+}
+
+#[test]
+fn ctrl_c_saves_what_was_measured_and_says_how_to_go_on() {
+    let (bed, child, mut stderr) = in_a_long_cell();
+    interrupt(&child);
     let mut rest = String::new();
     stderr.read_to_string(&mut rest).expect("text");
     let output = child.wait_with_output().expect("it ends");
@@ -166,6 +178,18 @@ fn ctrl_c_saves_what_was_measured_and_says_how_to_go_on() {
     assert!(!results.complete);
     assert_eq!(results.sections[0].cells[0].rounds[0].status, CellStatus::Measured);
     assert!(bed.report("md").exists() && bed.report("journal").exists());
+}
+
+#[test]
+fn a_second_ctrl_c_ends_at_once_and_leaves_no_server() {
+    let (bed, mut child, _stderr) = in_a_long_cell();
+    interrupt(&child);
+    interrupt(&child);
+    assert_eq!(child.wait().expect("it ends").code(), Some(1));
+    bed.assert_nothing_is_left();
+    let entries = Journal::read(&bed.report("journal")).expect("the journal is whole");
+    let rounds = entries.iter().filter(|entry| matches!(entry, Entry::Round { .. })).count();
+    assert!(rounds >= 1, "what was measured is kept");
 }
 
 #[test]

@@ -38,12 +38,21 @@ impl Progress {
 
     /// One line for each thing worth knowing.
     pub(crate) fn lines(out: Box<dyn Write>) -> Self {
-        Self::new(Out::Lines(out), Arc::default())
+        Self::new(Out::Lines(out))
     }
 
     fn bar() -> Self {
-        let ends_at = Arc::<AtomicU64>::default();
-        let shared = ends_at.clone();
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        if let Ok(style) = ProgressStyle::with_template(BEFORE) {
+            bar.set_style(style);
+        }
+        // Once a second is enough for a countdown, and too little to disturb a measurement.
+        bar.enable_steady_tick(std::time::Duration::from_secs(1));
+        Self::new(Out::Bar(bar))
+    }
+
+    fn measuring_style(&self) -> Option<ProgressStyle> {
+        let shared = self.ends_at.clone();
         let left = move |_: &ProgressState, out: &mut dyn std::fmt::Write| {
             let ends_at = shared.load(Ordering::Relaxed);
             let left = Instant::from_nanos(ends_at).since(clock::now());
@@ -52,28 +61,23 @@ impl Progress {
                 _ => write!(out, "{} left", format_duration(whole_seconds(left))),
             };
         };
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-        if let Ok(style) = ProgressStyle::with_template(BAR) {
-            bar.set_style(style.with_key("left", left).progress_chars("━╸─"));
-        }
-        // Once a second is enough for a countdown, and too little to disturb a measurement.
-        bar.enable_steady_tick(std::time::Duration::from_secs(1));
-        Self::new(Out::Bar(bar), ends_at)
+        let style = ProgressStyle::with_template(BAR).ok()?;
+        Some(style.with_key("left", left).progress_chars("━╸─"))
     }
 
-    fn new(out: Out, ends_at: Arc<AtomicU64>) -> Self {
-        Self { out, cells: 0, done: 0, estimate: Estimate::default(), ends_at }
+    fn new(out: Out) -> Self {
+        Self { out, cells: 0, done: 0, estimate: Estimate::default(), ends_at: Arc::default() }
     }
 
     /// Measuring begins: so many cells, whose load takes `planned` in all.
     pub(crate) fn begin(&mut self, cells: usize, planned: Span) {
         self.cells = cells;
         self.estimate = Estimate { began: clock::now(), planned, done: Span::ZERO };
-        if let Out::Bar(bar) = &self.out {
-            bar.set_length(cells as u64);
-            bar.reset_elapsed();
-        }
         self.foresee();
+        if let (Out::Bar(bar), Some(style)) = (&self.out, self.measuring_style()) {
+            bar.set_style(style);
+            bar.set_length(cells as u64);
+        }
     }
 
     /// Says something that stays on the screen.
@@ -206,6 +210,9 @@ fn verdict_name(verdict: Verdict) -> &'static str {
 fn whole_seconds(span: Span) -> Span {
     Span::from_secs(span.as_nanos().div_ceil(1_000_000_000))
 }
+
+/// Before anything is measured: what goes on.
+const BEFORE: &str = "{spinner} {wide_msg}";
 
 /// The bar: how far, how long, what now.
 const BAR: &str = "{bar:30} {pos}/{len} cells, {left}  {wide_msg}";
