@@ -207,6 +207,9 @@ impl<'a> Worker<'a> {
         let before = self.usage();
         self.record.open_window(opened);
         self.pace.go(self.assignment.budget);
+        // What the turn that met the edge has taken belongs to the window. Left for later, a single
+        // connection would sleep until the window's end for an answer that is already here.
+        self.finish_batch()?;
         self.kick()?;
         while !self.window_over(edges.closes) {
             self.turn(edges.closes)?;

@@ -1,1 +1,272 @@
-//! Owns the orchestrator: servers, sections, cells and rounds in order; the generator is a child.
+//! Owns the orchestrator: servers, sections, cells and rounds in order, from a checked scenario to a
+//! results file. It makes no load itself: the generator is a child process, so that it can be pinned,
+//! sampled and killed apart, and a crash costs one cell.
+//!
+//! Read in the order a run takes: `outputs` (files and lock), `resume` (what an earlier run left),
+//! `prepare` (builds), `schedule` (the order), `conductor` (the course), `stage` (real servers),
+//! `cell` and `generator` (one cell), `ledger` (what is kept).
+
+mod cell;
+mod conductor;
+#[cfg(test)]
+mod fixture;
+mod generator;
+mod interrupt;
+mod ledger;
+mod limits;
+mod outputs;
+mod plan;
+mod prepare;
+mod probe;
+mod progress;
+mod record;
+mod resume;
+mod schedule;
+mod stage;
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+pub use generator::GeneratorCommand;
+
+use crate::clock;
+use crate::results::store::{self, Entry, Journal, StoreError};
+use crate::results::{CellStatus, Environment, Results, ServerRecord};
+use crate::scenario::{Scenario, protocol_name};
+use crate::server::{Certificate, Host, ServerError};
+use crate::time::Span;
+use conductor::{Conductor, Course};
+use interrupt::Halt;
+use ledger::{Keep, Ledger};
+use outputs::Outputs;
+use progress::Progress;
+use schedule::{Start, Visit};
+use stage::Machinery;
+
+/// All that decides a run beside its scenario.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Options {
+    /// Folder of the report files; `None`: `reports` beside the scenario's folder.
+    pub out: Option<PathBuf>,
+    /// Continue an unfinished run, or measure again what failed in a finished one.
+    pub resume: bool,
+    /// Keep the servers' logs also when all went well.
+    pub keep_logs: bool,
+    /// The command line, for the record.
+    pub command: Vec<String>,
+    /// The machine, for the record. Read before anything is built, because a build is load.
+    pub environment: Environment,
+    /// This program: it supervises servers.
+    pub exe: PathBuf,
+    /// How the generator is started.
+    pub generator: GeneratorCommand,
+}
+
+/// What a run came to.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Outcome {
+    /// The results, as saved.
+    pub results: Results,
+    /// Where the results are.
+    pub results_path: PathBuf,
+    /// Where the report belongs.
+    pub markdown_path: PathBuf,
+    /// Where the logs are, when they were kept.
+    pub logs: Option<PathBuf>,
+    /// Why the run ended before its last cell.
+    pub halted: Option<String>,
+    /// The harness's own time relative to the time under load; `None` when nothing was measured.
+    pub overhead: Option<f64>,
+}
+
+/// Why a run could not measure at all. Everything that goes wrong with a server is in [`Results`].
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct RunError(pub String);
+
+impl From<StoreError> for RunError {
+    fn from(error: StoreError) -> Self {
+        Self(error.0)
+    }
+}
+
+impl From<ServerError> for RunError {
+    fn from(error: ServerError) -> Self {
+        Self(error.reason)
+    }
+}
+
+impl Outcome {
+    /// True when every cell has a measurement in every round, those of absent tools apart.
+    pub fn all_measured(&self) -> bool {
+        let done = |status| matches!(status, CellStatus::Measured | CellStatus::Absent);
+        let cells = self.results.sections.iter().flat_map(|section| &section.cells);
+        self.results.complete
+            && cells.into_iter().all(|cell| cell.rounds.iter().all(|round| done(round.status)))
+    }
+}
+
+/// Runs `scenario` and saves its results, cell by cell. Says on standard error how far it is.
+///
+/// Signals: see `interrupt`; this function installs handlers that stay.
+///
+/// # Errors
+/// An output that cannot be written or is in use, a run that cannot be resumed, a generator that
+/// cannot work on this machine.
+pub fn run(scenario: &Scenario, options: Options) -> Result<Outcome, RunError> {
+    let halt = Halt::install().map_err(|error| RunError(format!("signals cannot be handled: {error}")))?;
+    let folder = options.out.clone().unwrap_or_else(|| outputs::default_folder(Path::new(&scenario.path)));
+    let outputs = Outputs::open(&folder, &scenario.report)?;
+    let mut progress = Progress::on_stderr();
+    let outcome = run_into(scenario, options, &outputs, &halt, &mut progress);
+    progress.end();
+    outcome
+}
+
+fn run_into(
+    scenario: &Scenario,
+    options: Options,
+    outputs: &Outputs,
+    halt: &Halt,
+    progress: &mut Progress,
+) -> Result<Outcome, RunError> {
+    let session = record::session(options.command, options.environment, clock::wall_rfc3339());
+    let plan = record::results(scenario, session);
+    let earlier = earlier_run(outputs, options.resume, &plan, progress)?;
+    let done = earlier.as_ref().map_or_else(HashSet::new, |(_, results)| resume::done(scenario, results));
+    let speaks = |visit: &Visit| scenario.servers[visit.server].protocols.contains(&visit.protocol);
+    let starts = schedule::starts(scenario, &|visit| speaks(visit) && !done.contains(visit));
+    if let Some((_, results)) = &earlier
+        && results.complete
+        && starts.is_empty()
+    {
+        progress.say("nothing to resume: every cell has been measured");
+        return Ok(outcome(results.clone(), outputs, None, &Course::default()));
+    }
+
+    limits::raise_open_files(scenario);
+    stage::try_generator(scenario, &options.generator, halt).map_err(RunError)?;
+    let scratch = scratch_folder()?;
+    let host = Host {
+        exe: options.exe,
+        scratch: scratch.path().to_owned(),
+        logs: outputs.logs(),
+        certificate: Certificate::generate(scratch.path())?,
+        cpus: scenario.pin.servers.clone(),
+        workers: scenario.pin.workers,
+    };
+    let wanted = |server: usize| starts.iter().any(|start| start.server == server);
+    let prepared = prepare::servers(scenario, &host, progress, &wanted);
+    let starts = without_unavailable(scenario, starts, &prepared);
+
+    let sessions_before = earlier.as_ref().map_or(0, |(_, results)| results.sessions.len());
+    let session = record::index(sessions_before);
+    let mut ledger = Ledger::open(outputs, earlier.map(|(entries, _)| entries).unwrap_or_default(), plan)?;
+    for server in prepared {
+        ledger.keep(Entry::Server(Box::new(server)))?;
+    }
+    for entry in unspoken(scenario, session) {
+        ledger.keep(entry)?;
+    }
+    ledger.save()?;
+
+    let planned = starts.iter().flat_map(Start::visits).map(|visit| conductor::planned(scenario, &visit));
+    let planned: Vec<Span> = planned.collect();
+    progress.begin(planned.len(), planned.iter().fold(Span::ZERO, |sum, cell| sum + *cell));
+    halt.arm(scenario.run.run_deadline);
+    let stage = Machinery { scenario, host: &host, generator: &options.generator, halt };
+    let conductor = Conductor {
+        scenario,
+        stage,
+        keep: &mut ledger,
+        halt,
+        progress,
+        session,
+        spent: conductor::Spent::default(),
+    };
+    let course = conductor.conduct(&starts)?;
+    let results = ledger.close(clock::wall_rfc3339())?;
+    let mut outcome = outcome(results, outputs, Some(outputs.logs()), &course);
+    if outcome.all_measured() && !options.keep_logs {
+        // They were only for the failures there were none of.
+        let _ = std::fs::remove_dir_all(outputs.logs());
+    }
+    outcome.logs = outcome.logs.filter(|logs| logs.exists());
+    Ok(outcome)
+}
+
+/// What an earlier run left, when it is to be continued: its entries and what they fold into. Says
+/// what was found and not used.
+fn earlier_run(
+    outputs: &Outputs,
+    resume: bool,
+    plan: &Results,
+    progress: &mut Progress,
+) -> Result<Option<(Vec<Entry>, Results)>, RunError> {
+    let (journal, file) = (outputs.journal(), outputs.results());
+    if !resume {
+        if journal.exists() {
+            progress.say(&format!(
+                "starting over: an unfinished run is set aside as {}; --resume would have continued it",
+                outputs.old_journal().display()
+            ));
+        }
+        return Ok(None);
+    }
+    let mut entries = Journal::read(&journal)?;
+    if entries.is_empty() && file.exists() {
+        entries = resume::journal_of(&store::load(&file)?);
+    }
+    if entries.is_empty() {
+        progress.say("nothing to resume here: starting from the beginning");
+        return Ok(None);
+    }
+    let results = store::assemble(&entries)?;
+    resume::same_question(&results, plan).map_err(RunError)?;
+    Ok(Some((entries, results)))
+}
+
+/// Leaves out the starts of servers that cannot be measured at all.
+fn without_unavailable(scenario: &Scenario, starts: Vec<Start>, prepared: &[ServerRecord]) -> Vec<Start> {
+    let unavailable = |start: &Start| {
+        let name = &scenario.servers[start.server].name;
+        prepared.iter().any(|server| server.name == *name && server.unavailable.is_some())
+    };
+    starts.into_iter().filter(|start| !unavailable(start)).collect()
+}
+
+/// One outcome for each cell whose protocol its server does not speak.
+fn unspoken(scenario: &Scenario, session: u32) -> Vec<Entry> {
+    let unspoken = schedule::visits(scenario).into_iter().filter(|visit| {
+        visit.round == 1 && !scenario.servers[visit.server].protocols.contains(&visit.protocol)
+    });
+    unspoken
+        .map(|visit| {
+            let protocol = protocol_name(visit.protocol);
+            let reason = format!("{} does not offer {protocol}", scenario.servers[visit.server].label);
+            let round = record::without_measurement(&visit, session, CellStatus::Absent, reason, Vec::new());
+            record::entry(scenario, &visit, round)
+        })
+        .collect()
+}
+
+/// The scratch folder of this run, removed when it ends. Servers may run as another user, so others
+/// may enter it.
+fn scratch_folder() -> Result<tempfile::TempDir, RunError> {
+    tempfile::Builder::new()
+        .prefix("bench-run.")
+        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .tempdir()
+        .map_err(|error| RunError(format!("no scratch folder can be made: {error}; set TMPDIR")))
+}
+
+fn outcome(results: Results, outputs: &Outputs, logs: Option<PathBuf>, course: &Course) -> Outcome {
+    Outcome {
+        results,
+        results_path: outputs.results(),
+        markdown_path: outputs.markdown(),
+        logs,
+        halted: course.halted.clone(),
+        overhead: course.spent.overhead(),
+    }
+}

@@ -86,6 +86,8 @@ pub enum Probe {
     NotYet(String),
     /// It answered, and not as expected. Ask again until the deadline, then say this.
     Wrong(String),
+    /// Asking again is of no use, for this reason: end the start at once.
+    GiveUp(String),
 }
 
 /// How a stop went.

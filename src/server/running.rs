@@ -92,6 +92,7 @@ impl Running {
                 Probe::Ready => return Ok(()),
                 Probe::NotYet(what) => what,
                 Probe::Wrong(what) => format!("it answers, but not as expected: {what}"),
+                Probe::GiveUp(what) => return Err(what),
             };
             if clock::now() >= began + deadline {
                 return Err(format!("not ready within {}: {last}", format_duration(deadline)));

@@ -1,0 +1,151 @@
+//! Owns what the generator is told: from a scenario, a visit and the server's ports to a
+//! [`LoadPlan`], for a cell and for the one request that proves a server ready. Pure.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+use super::schedule::Visit;
+use crate::load::plan::{Expect, Limit, LoadPlan, Request, Target};
+use crate::results::{Protocol, SectionKind, WaitMode};
+use crate::scenario::{Expected, Scenario, SectionLimit};
+use crate::server::Ports;
+use crate::time::Span;
+
+/// The plan of one cell.
+pub(crate) fn cell(scenario: &Scenario, visit: &Visit, ports: Ports) -> LoadPlan {
+    let section = &scenario.sections[visit.section];
+    let connections = visit.cell.connections;
+    let threads = scenario.pin.generator_threads.clamp(1, connections.max(1));
+    LoadPlan {
+        protocol: visit.protocol,
+        target: target(visit.protocol, ports, &scenario.expect.path),
+        request: get(),
+        expect: expect(&scenario.expect),
+        connections,
+        concurrency: visit.cell.concurrency,
+        threads,
+        cpus: scenario.pin.generator.iter().copied().take(threads as usize).collect(),
+        limit: match section.limit {
+            SectionLimit::Duration(window) => Limit::DurationNs(window.as_nanos()),
+            SectionLimit::Requests(count) => Limit::Requests(count),
+        },
+        warmup_ns: section.warmup.as_nanos(),
+        drain_ns: scenario.run.drain.as_nanos(),
+        timeout_ns: scenario.run.timeout.as_nanos(),
+        connect_timeout_ns: scenario.run.connect_timeout.as_nanos(),
+        keepalive: section.kind != SectionKind::Setup,
+        wait: scenario.run.wait,
+        batch: 0,
+        verify: None,
+    }
+}
+
+/// The plan of a probe: one request on one connection over the protocol of the section, judged by
+/// the same expectation as the cells. It sleeps rather than polls, because a server that is just
+/// starting needs the CPU more than the probe does.
+pub(crate) fn probe(scenario: &Scenario, protocol: Protocol, ports: Ports) -> LoadPlan {
+    LoadPlan {
+        protocol,
+        target: target(protocol, ports, &scenario.expect.path),
+        request: get(),
+        expect: expect(&scenario.expect),
+        connections: 1,
+        concurrency: 1,
+        threads: 1,
+        cpus: scenario.pin.generator.iter().copied().take(1).collect(),
+        limit: Limit::Requests(1),
+        warmup_ns: 0,
+        drain_ns: 0,
+        timeout_ns: PROBE_TIMEOUT.as_nanos(),
+        connect_timeout_ns: PROBE_TIMEOUT.as_nanos(),
+        keepalive: true,
+        wait: WaitMode::Sleep,
+        batch: 0,
+        verify: None,
+    }
+}
+
+/// Where requests go. Servers are told a port and nothing else, so the address is always IPv4
+/// loopback; a server that listens on `::` accepts it as well.
+fn target(protocol: Protocol, ports: Ports, path: &str) -> Target {
+    let (scheme, port, sni) = match protocol {
+        Protocol::H1 => ("http", ports.http, ""),
+        Protocol::H1s => ("https", ports.https, HOST),
+    };
+    let authority = format!("{HOST}:{port}");
+    Target {
+        url: format!("{scheme}://{authority}{path}"),
+        authority,
+        path: path.into(),
+        sni: sni.into(),
+        addresses: vec![format!("127.0.0.1:{port}")],
+    }
+}
+
+fn get() -> Request {
+    Request { method: "GET".into(), headers: vec![], body: String::new() }
+}
+
+fn expect(expected: &Expected) -> Expect {
+    Expect {
+        status: expected.status,
+        body: expected.body.as_ref().map(|body| STANDARD.encode(body)),
+        length: expected.length,
+    }
+}
+
+/// Name in the run's certificate, and value of Host and of SNI.
+const HOST: &str = "localhost";
+
+/// Longest wait of a probe for its connection, and again for its response. Long enough for the first
+/// request of a server that compiles or loads on demand; a refused connection returns at once.
+pub(crate) const PROBE_TIMEOUT: Span = Span::from_secs(2);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::fixture;
+    use crate::scenario::Cell;
+
+    const PORTS: Ports = Ports { http: 20080, https: 20443 };
+
+    fn visit(protocol: Protocol, connections: u32) -> Visit {
+        Visit { round: 1, section: 0, server: 0, protocol, cell: Cell { connections, concurrency: 1 } }
+    }
+
+    #[test]
+    fn the_protocol_decides_scheme_port_and_sni() {
+        let scenario = fixture::scenario(1, &["a"], &[&[Protocol::H1, Protocol::H1s]], &[10]);
+        let plain = cell(&scenario, &visit(Protocol::H1, 10), PORTS);
+        assert_eq!((plain.target.url.as_str(), plain.target.sni.as_str()), ("http://localhost:20080/", ""));
+        assert_eq!(plain.target.addresses, ["127.0.0.1:20080"]);
+        let tls = probe(&scenario, Protocol::H1s, PORTS);
+        assert_eq!(
+            (tls.target.url.as_str(), tls.target.sni.as_str()),
+            ("https://localhost:20443/", "localhost")
+        );
+        assert_eq!(tls.expect, cell(&scenario, &visit(Protocol::H1s, 10), PORTS).expect);
+        assert_eq!(tls.limit, Limit::Requests(1));
+    }
+
+    #[test]
+    fn no_more_threads_than_connections_and_no_more_cpus_than_threads() {
+        let mut scenario = fixture::scenario(1, &["a"], &[&[Protocol::H1]], &[1]);
+        scenario.pin.generator = vec![4, 5, 6];
+        scenario.pin.generator_threads = 3;
+        for (connections, cpus) in [(1, &[4][..]), (2, &[4, 5]), (50, &[4, 5, 6])] {
+            let plan = cell(&scenario, &visit(Protocol::H1, connections), PORTS);
+            assert_eq!((plan.threads as usize, &plan.cpus[..]), (cpus.len(), cpus), "C = {connections}");
+        }
+    }
+
+    #[test]
+    fn a_setup_section_opens_a_connection_for_each_request() {
+        let mut scenario = fixture::scenario(1, &["a"], &[&[Protocol::H1]], &[20]);
+        scenario.sections[0].kind = SectionKind::Setup;
+        scenario.sections[0].limit = SectionLimit::Requests(1000);
+        let plan = cell(&scenario, &visit(Protocol::H1, 20), PORTS);
+        assert!(!plan.keepalive);
+        assert_eq!(plan.limit, Limit::Requests(1000));
+    }
+}

@@ -1,0 +1,61 @@
+//! Owns what is done once for each server before the first round: requirements, build, version. What
+//! goes wrong makes its cells `n/a` or `FAIL`, and never stops the run.
+
+use super::progress::Progress;
+use super::record;
+use crate::results::{CellStatus, ServerRecord, Unavailable};
+use crate::scenario::{Scenario, ServerSpec};
+use crate::server::{self, Host, ServerError};
+use crate::units::format_duration;
+
+/// The records of the servers of which `wanted` holds, in scenario order.
+pub(crate) fn servers(
+    scenario: &Scenario,
+    host: &Host,
+    progress: &mut Progress,
+    wanted: &dyn Fn(usize) -> bool,
+) -> Vec<ServerRecord> {
+    let mut records = Vec::new();
+    for (index, spec) in scenario.servers.iter().enumerate() {
+        if wanted(index) {
+            records.push(server(scenario, spec, host, progress));
+        }
+    }
+    records
+}
+
+fn server(scenario: &Scenario, spec: &ServerSpec, host: &Host, progress: &mut Progress) -> ServerRecord {
+    let mut record = record::server(spec);
+    if !spec.build.is_empty() {
+        progress.now(&format!("building {}", spec.label));
+    }
+    let built =
+        server::requirements(spec).and_then(|()| server::build(host, spec, scenario.run.build_deadline));
+    match built {
+        Ok(took) => {
+            if let Some(took) = took {
+                progress.say(&format!("{}: built in {}", spec.name, format_duration(rounded(took))));
+            }
+            record.build_s = took.map(crate::time::Span::as_secs_f64);
+            record.version = server::version(spec);
+        }
+        Err(error) => {
+            let unavailable = unavailable(error);
+            let word = if unavailable.status == CellStatus::Absent { "n/a" } else { "FAIL" };
+            progress.say(&format!("{}: {word}: {}", spec.name, unavailable.reason));
+            record.unavailable = Some(unavailable);
+        }
+    }
+    record
+}
+
+fn unavailable(error: ServerError) -> Unavailable {
+    let status = if error.absent { CellStatus::Absent } else { CellStatus::Failed };
+    Unavailable { status, reason: error.reason, log_tail: error.log_tail }
+}
+
+/// To tenths of a second: builds are told to people.
+fn rounded(span: crate::time::Span) -> crate::time::Span {
+    const TENTH: u64 = 100_000_000;
+    crate::time::Span::from_nanos(span.as_nanos().div_ceil(TENTH).saturating_mul(TENTH))
+}

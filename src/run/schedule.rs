@@ -1,0 +1,157 @@
+//! Owns the order of a run: which server is started when, and which cells it then answers. Pure.
+//!
+//! Rounds are the outermost loop and servers are rotated from round to round (A, B, C; then B, C, A;
+//! ...), so that a drift of the machine is shared by all servers instead of being charged to the
+//! one that always runs last.
+
+use crate::results::Protocol;
+use crate::scenario::{Cell, Scenario, Section, SectionLimit};
+use crate::time::Span;
+
+/// One cell of one server in one round: the unit that is measured, recorded and resumed.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Visit {
+    /// Round, from 1.
+    pub(crate) round: u32,
+    /// Index into the scenario's sections.
+    pub(crate) section: usize,
+    /// Index into the scenario's servers.
+    pub(crate) server: usize,
+    /// Protocol driven.
+    pub(crate) protocol: Protocol,
+    /// C x M.
+    pub(crate) cell: Cell,
+}
+
+/// One fresh start of a server, and the cells measured before it is stopped again.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Start {
+    /// Round, from 1.
+    pub(crate) round: u32,
+    /// Index into the scenario's sections.
+    pub(crate) section: usize,
+    /// Index into the scenario's servers.
+    pub(crate) server: usize,
+    /// Protocol driven, and the one its readiness is judged by.
+    pub(crate) protocol: Protocol,
+    /// Cells in the section's order; never empty.
+    pub(crate) cells: Vec<Cell>,
+}
+
+impl Start {
+    /// Its cells as visits.
+    pub(crate) fn visits(&self) -> impl Iterator<Item = Visit> + '_ {
+        self.cells.iter().map(|&cell| Visit {
+            round: self.round,
+            section: self.section,
+            server: self.server,
+            protocol: self.protocol,
+            cell,
+        })
+    }
+}
+
+/// Every start of the run in order, with the cells for which `wanted` holds. Starts without such a
+/// cell are left out, so a server that is absent or done is never started.
+pub(crate) fn starts(scenario: &Scenario, wanted: &dyn Fn(&Visit) -> bool) -> Vec<Start> {
+    let mut starts = Vec::new();
+    for round in 1..=scenario.run.rounds {
+        for (index, section) in scenario.sections.iter().enumerate() {
+            for server in rotated(scenario.servers.len(), round) {
+                for &protocol in &section.protocols {
+                    let mut start =
+                        Start { round, section: index, server, protocol, cells: section.cells.clone() };
+                    let cells = start.visits().filter(wanted).map(|visit| visit.cell).collect();
+                    start.cells = cells;
+                    if !start.cells.is_empty() {
+                        starts.push(start);
+                    }
+                }
+            }
+        }
+    }
+    starts
+}
+
+/// Every visit of the scenario, in no order that matters.
+pub(crate) fn visits(scenario: &Scenario) -> Vec<Visit> {
+    starts(scenario, &|_| true).iter().flat_map(Start::visits).collect()
+}
+
+/// The load of one cell that the scenario asks for: warm-up and window. `None` for the window of a
+/// count, whose length only the server decides.
+pub(crate) fn asked(section: &Section) -> (Span, Option<Span>) {
+    match section.limit {
+        SectionLimit::Duration(window) => (section.warmup, Some(window)),
+        SectionLimit::Requests(_) => (section.warmup, None),
+    }
+}
+
+/// Indices `0..count`, beginning one further in each round.
+fn rotated(count: usize, round: u32) -> impl Iterator<Item = usize> {
+    let first = (round as usize).saturating_sub(1);
+    (0..count).map(move |i| (first + i) % count)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::run::fixture;
+
+    #[test]
+    fn servers_rotate_from_round_to_round() {
+        let scenario = fixture::scenario(3, &["a", "b", "c"], &[&[Protocol::H1]], &[1]);
+        let order: Vec<_> =
+            starts(&scenario, &|_| true).iter().map(|start| (start.round, start.server)).collect();
+        assert_eq!(order, [(1, 0), (1, 1), (1, 2), (2, 1), (2, 2), (2, 0), (3, 2), (3, 0), (3, 1)]);
+    }
+
+    #[test]
+    fn a_section_comes_after_the_one_before_it_in_each_round() {
+        let scenario = fixture::scenario(2, &["a"], &[&[Protocol::H1, Protocol::H1s], &[Protocol::H1]], &[1]);
+        let order: Vec<_> = starts(&scenario, &|_| true)
+            .iter()
+            .map(|start| (start.round, start.section, start.protocol))
+            .collect();
+        let round = |n| [(n, 0, Protocol::H1), (n, 0, Protocol::H1s), (n, 1, Protocol::H1)];
+        assert_eq!(order, [round(1), round(2)].concat());
+    }
+
+    proptest! {
+        /// Whatever is already done, the rest is visited once each, in scenario order of its cells.
+        #[test]
+        fn each_wanted_visit_comes_exactly_once(
+            rounds in 1u32..4,
+            servers in 1usize..5,
+            cells in prop::collection::hash_set(1u32..300, 1..5),
+            done in any::<u64>(),
+        ) {
+            let names: Vec<String> = (0..servers).map(|i| format!("s{i}")).collect();
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            let cells: Vec<u32> = cells.into_iter().collect();
+            let both = [Protocol::H1, Protocol::H1s];
+            let scenario = fixture::scenario(rounds, &names, &[&both[..1], &both], &cells);
+            let all = visits(&scenario);
+            prop_assert_eq!(all.len(), rounds as usize * servers * 3 * cells.len());
+            let is_done = |visit: &Visit| {
+                let position = all.iter().position(|other| other == visit).expect("a visit of this scenario");
+                done >> (position % 64) & 1 == 1
+            };
+            let wanted: HashSet<Visit> = all.iter().copied().filter(|visit| !is_done(visit)).collect();
+            let planned = starts(&scenario, &|visit| !is_done(visit));
+            let visited: Vec<Visit> = planned.iter().flat_map(Start::visits).collect();
+            prop_assert_eq!(visited.len(), wanted.len());
+            prop_assert_eq!(visited.into_iter().collect::<HashSet<_>>(), wanted);
+            for start in planned {
+                let places: Vec<_> = start.cells.iter()
+                    .map(|cell| scenario.sections[start.section].cells.iter().position(|c| c == cell))
+                    .collect();
+                prop_assert!(!places.is_empty() && places.is_sorted());
+            }
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Owns the real [`Stage`]: servers below their supervisors, generators as children, samples of
+//! `/proc`.
+
+use super::cell::{self, Ending, Watched};
+use super::conductor::{NotStarted, Stage, count_allowance};
+use super::generator::{Generator, GeneratorCommand};
+use super::interrupt::Halt;
+use super::plan;
+use super::probe::{self, Answer};
+use super::schedule::{Start, Visit};
+use crate::load::plan::LoadPlan;
+use crate::sampler::TreeSampler;
+use crate::scenario::Scenario;
+use crate::server::{self, Host, Ports, Probe, Running, Stopped};
+use crate::time::Span;
+
+/// Servers and generators of this machine.
+#[derive(Debug)]
+pub(crate) struct Machinery<'a> {
+    /// The scenario.
+    pub(crate) scenario: &'a Scenario,
+    /// What every start has in common.
+    pub(crate) host: &'a Host,
+    /// How the generator is started.
+    pub(crate) generator: &'a GeneratorCommand,
+    /// Reasons to stop.
+    pub(crate) halt: &'a Halt,
+}
+
+/// A server that runs, and what samples it.
+#[derive(Debug)]
+pub(crate) struct Live {
+    running: Running,
+    sampler: TreeSampler,
+    ports: Ports,
+}
+
+impl Machinery<'_> {
+    /// Asks once whether a server is ready.
+    fn ask(&self, plan: &LoadPlan) -> Answer {
+        match Generator::spawn(self.generator, plan, self.halt) {
+            Ok(mut generator) => probe::ask(&mut generator),
+            Err(problem) => Answer::Refused(problem),
+        }
+    }
+}
+
+impl Stage for Machinery<'_> {
+    type Server = Live;
+
+    fn start(&mut self, start: &Start) -> Result<(Live, Span), NotStarted> {
+        let spec = &self.scenario.servers[start.server];
+        let ports = server::allocate_ports(spec).map_err(NotStarted::Server)?;
+        let plan = plan::probe(self.scenario, start.protocol, ports);
+        let mut hopeless = None;
+        let mut probe = || match self.ask(&plan) {
+            Answer::Server(probe) => probe,
+            Answer::Halted(reason) => {
+                hopeless = Some(NotStarted::Halted);
+                Probe::GiveUp(reason)
+            }
+            Answer::Refused(message) => {
+                hopeless = Some(NotStarted::Refused(message.clone()));
+                Probe::GiveUp(message)
+            }
+        };
+        let deadline = self.scenario.run.start_deadline;
+        let started = Running::start(self.host, spec, start.protocol, ports, deadline, &mut probe);
+        match (started, hopeless) {
+            (Ok((running, ready)), _) => {
+                let sampler = TreeSampler::new(running.root(), &self.host.cpus);
+                Ok((Live { running, sampler, ports }, ready))
+            }
+            (Err(_), Some(hopeless)) => Err(hopeless),
+            (Err(error), None) => Err(NotStarted::Server(error)),
+        }
+    }
+
+    fn measure(&mut self, server: &mut Live, visit: &Visit) -> Watched {
+        let plan = plan::cell(self.scenario, visit, server.ports);
+        let run = &self.scenario.run;
+        let allowed = cell::time_allowed(&plan, run.cell_grace, count_allowance(self.scenario));
+        match Generator::spawn(self.generator, &plan, self.halt) {
+            Ok(mut generator) => cell::watch(&mut generator, &mut server.sampler, allowed, run.drain),
+            Err(problem) => Watched::without(Ending::Failed(problem)),
+        }
+    }
+
+    fn exited(&mut self, server: &mut Live) -> Option<String> {
+        server.running.exited()
+    }
+
+    fn log_tail(&self, server: &Live) -> Vec<String> {
+        server.running.log_tail(LOG_LINES)
+    }
+
+    fn stop(&mut self, server: Live) -> Stopped {
+        server.running.stop()
+    }
+}
+
+/// Asks the generator for one request to a port of loopback that nobody listens on, to learn whether
+/// it can work here at all before anything is built or started.
+///
+/// # Errors
+/// What the generator says about this machine.
+pub(crate) fn try_generator(
+    scenario: &Scenario,
+    generator: &GeneratorCommand,
+    halt: &Halt,
+) -> Result<(), String> {
+    // The port was free a moment ago. Should somebody take it meanwhile, they see one short request.
+    let port = std::net::TcpListener::bind(("127.0.0.1", 0))
+        .and_then(|listener| listener.local_addr())
+        .map_err(|error| format!("no port of 127.0.0.1 can be had: {error}; is loopback up?"))?
+        .port();
+    let protocol = crate::results::Protocol::H1;
+    let plan = plan::probe(scenario, protocol, Ports { http: port, https: port });
+    let mut child = Generator::spawn(generator, &plan, halt)?;
+    match probe::ask(&mut child) {
+        Answer::Refused(message) => Err(message),
+        Answer::Server(_) | Answer::Halted(_) => Ok(()),
+    }
+}
+
+/// Log lines kept with a failure.
+const LOG_LINES: usize = 20;

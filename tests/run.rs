@@ -1,0 +1,274 @@
+//! `bench run` as a whole: real servers and the real generator through the binary, and generators
+//! that misbehave through the library.
+
+#[path = "common/bed.rs"]
+mod bed;
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, ChildStderr, Output, Stdio};
+
+use bed::{Bed, data, hello, section};
+use bench::results::store::{Entry, Journal};
+use bench::results::{CellStatus, Protocol, Results};
+use bench::run::{GeneratorCommand, Options, Outcome, RunError};
+use bench::scenario::{self, Overrides};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+fn text(output: &Output) -> String {
+    format!("{}\n{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+fn statuses<'a>(results: &'a Results, server: &'a str) -> impl Iterator<Item = CellStatus> + 'a {
+    let cells = results.sections.iter().flat_map(|section| &section.cells);
+    cells.filter(move |cell| cell.server == server).flat_map(|cell| &cell.rounds).map(|round| round.status)
+}
+
+#[test]
+fn a_whole_run_measures_every_cell_and_leaves_nothing_behind() {
+    let bed = Bed::new(
+        "rounds = 2\nduration = \"100ms\"",
+        &[
+            hello("one", "\"h1\", \"h1s\"", ""),
+            hello("two", "\"h1\"", ""),
+            "[[server]]\nname = \"gone\"\nrequires = [\"no-such-program\"]\ncommand = [\"no-such-program\", \"{port}\"]\n\
+             protocols = [\"h1\", \"h1s\"]\n"
+                .into(),
+            section("Plain", "kind = \"closed-loop\"\nprotocol = \"h1\"\ncells = [\"1x1\", \"4x1\"]"),
+            section("Set-up", "kind = \"setup\"\nprotocols = [\"h1\", \"h1s\"]\nconnections = 40\ncells = [\"4x1\"]"),
+        ]
+        .concat(),
+    );
+    let output = bed.bench().output().expect("bench can be started");
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    bed.assert_nothing_is_left();
+
+    let results = bed.results();
+    assert!(results.complete);
+    assert_eq!(results.sessions.len(), 1);
+    assert!(results.sessions[0].finished_at.is_some());
+    let order = ["1 / 1 / one", "1 / 1 / two", "1 / 2 / one", "1 / 2 / one", "1 / 2 / two"];
+    let turned = ["2 / 1 / two", "2 / 1 / one"];
+    assert_eq!(results.sessions[0].order[..5], order, "{:?}", results.sessions[0].order);
+    assert_eq!(results.sessions[0].order[5..7], turned);
+    assert!(statuses(&results, "one").all(|status| status == CellStatus::Measured), "{}", text(&output));
+    assert_eq!(statuses(&results, "one").count(), 2 * 4);
+    assert_eq!(statuses(&results, "two").filter(|status| *status == CellStatus::Measured).count(), 2 * 3);
+    assert!(statuses(&results, "gone").all(|status| status == CellStatus::Absent));
+    for cell in results.sections.iter().flat_map(|section| &section.cells) {
+        for round in cell.rounds.iter().filter(|round| round.status == CellStatus::Measured) {
+            let measurement = round.measurement.as_ref().expect("a measured round has a measurement");
+            let lifetime = measurement.lifetime;
+            assert!(measurement.requests.ok > 0);
+            assert_eq!(lifetime.started, lifetime.ok + lifetime.failed + lifetime.unfinished);
+            assert!(round.server.is_some(), "the server was sampled at both edges");
+        }
+    }
+    let h1s_of_two =
+        &results.sections[1].cells.iter().find(|c| c.server == "two" && c.protocol == Protocol::H1s);
+    assert_eq!(h1s_of_two.unwrap().rounds[0].reason.as_deref(), Some("two does not offer h1s"));
+    for server in &results.servers[..2] {
+        assert!(server.starts.iter().all(|start| start.ready_ms.is_some() && start.stop_ms.is_some()));
+    }
+
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(stderr.contains("[1/14] one h1 1x1 round 1: "), "{stderr}");
+    assert!(stderr.contains("[14/14] "), "{stderr}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("SMALL.md"));
+    assert!(bed.report("md").exists());
+    let mut left: Vec<_> = std::fs::read_dir(bed.root().join("reports"))
+        .expect("the folder of reports is there")
+        .map(|entry| entry.expect("a readable folder").file_name())
+        .collect();
+    left.sort();
+    assert_eq!(left, ["SMALL.json", "SMALL.md"], "no journal, lock or log stays after a good run");
+}
+
+#[test]
+fn a_server_that_dies_fails_its_cell_and_is_started_again() {
+    let bed = Bed::new(
+        "rounds = 1\nduration = \"100ms\"",
+        &[
+            hello("mortal", "\"h1\"", ", \"die-after=50\""),
+            hello("good", "\"h1\"", ""),
+            section("Plain", "kind = \"closed-loop\"\nprotocol = \"h1\"\ncells = [\"1x1\", \"2x1\"]"),
+        ]
+        .concat(),
+    );
+    let output = bed.bench().output().expect("bench can be started");
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    bed.assert_nothing_is_left();
+    let results = bed.results();
+    assert!(results.complete);
+    assert!(statuses(&results, "good").all(|status| status == CellStatus::Measured));
+    for cell in results.sections[0].cells.iter().filter(|cell| cell.server == "mortal") {
+        let round = &cell.rounds[0];
+        assert_eq!(round.status, CellStatus::Failed);
+        assert_eq!(round.reason.as_deref(), Some("the server exited with status 7 during the cell"));
+        assert!(round.log_tail.iter().any(|line| line.contains("this is the end")), "{:?}", round.log_tail);
+    }
+    assert_eq!(results.servers[0].starts.len(), 2);
+    assert!(bed.report("logs").exists(), "logs stay when something failed");
+}
+
+#[test]
+fn a_server_that_answers_wrongly_is_never_ready() {
+    let bed = Bed::new(
+        "rounds = 1\nduration = \"100ms\"\nstart_deadline = \"1s\"",
+        &[
+            hello("one", "\"h1\"", ""),
+            section("Plain", "kind = \"closed-loop\"\nprotocol = \"h1\"\ncells = [\"1x1\"]"),
+        ]
+        .concat(),
+    );
+    let path = bed.scenario();
+    let scenario = std::fs::read_to_string(&path).unwrap().replace("body = \"hi\\n\"", "body = \"hello\"");
+    std::fs::write(&path, scenario).unwrap();
+    let output = bed.bench().output().expect("bench can be started");
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    bed.assert_nothing_is_left();
+    let results = bed.results();
+    let reason = results.sections[0].cells[0].rounds[0].reason.clone().expect("a failure has a reason");
+    assert!(reason.starts_with("the server did not start: not ready within 1s"), "{reason}");
+    assert!(reason.contains("not as `expect` asks"), "{reason}");
+}
+
+/// A run in its second cell, which lasts ten minutes, and the rest of its standard error.
+fn in_a_long_cell() -> (Bed, Child, BufReader<ChildStderr>) {
+    let bed = Bed::new(
+        "rounds = 2\nduration = \"100ms\"",
+        &[
+            hello("one", "\"h1\"", ""),
+            section("Short", "kind = \"closed-loop\"\nprotocol = \"h1\"\ncells = [\"1x1\"]"),
+            section(
+                "Long",
+                "kind = \"closed-loop\"\nprotocol = \"h1\"\ncells = [\"1x1\"]\nduration = \"10m\"",
+            ),
+        ]
+        .concat(),
+    );
+    let mut child =
+        bed.bench().stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("bench can be started");
+    let mut stderr = BufReader::new(child.stderr.take().expect("it is piped"));
+    let mut line = String::new();
+    while !line.contains("[1/4]") {
+        line.clear();
+        assert_ne!(stderr.read_line(&mut line).expect("text"), 0, "it ended before its first cell");
+    }
+    (bed, child, stderr)
+}
+
+fn interrupt(child: &Child) {
+    let pid = i32::try_from(child.id()).expect("process ids are small");
+    kill(Pid::from_raw(pid), Signal::SIGINT).expect("it was not waited for yet");
+}
+
+#[test]
+fn ctrl_c_saves_what_was_measured_and_says_how_to_go_on() {
+    let (bed, child, mut stderr) = in_a_long_cell();
+    interrupt(&child);
+    let mut rest = String::new();
+    stderr.read_to_string(&mut rest).expect("text");
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(1), "{rest}");
+    bed.assert_nothing_is_left();
+    assert!(rest.contains("stopped: interrupted by SIGINT; continue with: "), "{rest}");
+    assert!(rest.trim_end().ends_with("--resume"), "{rest}");
+    let results = bed.results();
+    assert!(!results.complete);
+    assert_eq!(results.sections[0].cells[0].rounds[0].status, CellStatus::Measured);
+    assert!(bed.report("md").exists() && bed.report("journal").exists());
+}
+
+#[test]
+fn a_second_ctrl_c_ends_at_once_and_leaves_no_server() {
+    let (bed, mut child, _stderr) = in_a_long_cell();
+    interrupt(&child);
+    interrupt(&child);
+    assert_eq!(child.wait().expect("it ends").code(), Some(1));
+    bed.assert_nothing_is_left();
+    let entries = Journal::read(&bed.report("journal")).expect("the journal is whole");
+    let rounds = entries.iter().filter(|entry| matches!(entry, Entry::Round { .. })).count();
+    assert!(rounds >= 1, "what was measured is kept");
+}
+
+#[test]
+fn mistakes_end_before_anything_is_written() {
+    let bed = Bed::new("rounds = 0", "");
+    let output = bed.bench().output().expect("bench can be started");
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output));
+    assert!(!bed.root().join("reports").exists());
+}
+
+/// Runs a scenario whose servers only sleep, with a generator that behaves as told.
+fn run_with_fake(behaviour: &str) -> (Bed, Result<Outcome, RunError>) {
+    let bed = Bed::new(
+        "rounds = 1\nduration = \"20ms\"\ncell_grace = \"1s\"\nconnect_timeout = \"100ms\"",
+        &[
+            "[[server]]\nname = \"idle\"\nlabel = \"Idle\"\nprotocols = [\"h1\"]\n\
+             command = [\"sh\", \"-c\", \"echo up; exec sleep 3600\", \"{port}\"]\n"
+                .to_owned(),
+            section("Plain", "kind = \"closed-loop\"\nprotocol = \"h1\"\ncells = [\"1x1\", \"2x1\"]"),
+        ]
+        .concat(),
+    );
+    let machine = bench::sampler::machine();
+    let scenario =
+        scenario::load(&bed.scenario(), &scenario::read_from_disk, &machine, &Overrides::default())
+            .expect("the scenario is right");
+    let script = data("fake_generator.py");
+    let options = Options {
+        out: None,
+        resume: false,
+        keep_logs: false,
+        command: vec!["bench".into()],
+        environment: bench::sampler::environment(bed.root(), &[], &[]),
+        exe: env!("CARGO_BIN_EXE_bench").into(),
+        generator: GeneratorCommand {
+            program: "python3".into(),
+            args: vec![script.into(), behaviour.into()],
+        },
+    };
+    let outcome = bench::run::run(&scenario, options);
+    bed.assert_nothing_is_left();
+    (bed, outcome)
+}
+
+#[test]
+fn a_generator_that_misbehaves_costs_its_cells_and_no_more() {
+    for (behaviour, reason) in [
+        ("silent", "the generator ended without a measurement (exit status: 3: out of luck)"),
+        ("garbage", "the generator printed `{\\\"event\\\": \\\"window\\\", \\\"opens` is no event"),
+        ("hang", "the generator did not finish within 1.33s"),
+        ("endless-line", "the generator printed a line of over 16777216 bytes"),
+        ("error", "the generator could not measure: too many open files"),
+    ] {
+        let (bed, outcome) = run_with_fake(behaviour);
+        let outcome = outcome.unwrap_or_else(|error| panic!("{behaviour}: {error}"));
+        assert!(outcome.results.complete && !outcome.all_measured(), "{behaviour}");
+        assert_eq!(outcome.results, bed.results(), "{behaviour}");
+        for cell in &outcome.results.sections[0].cells {
+            let round = &cell.rounds[0];
+            assert_eq!(round.status, CellStatus::Failed, "{behaviour}");
+            let given = round.reason.as_deref().expect("a failure has a reason");
+            assert!(given.starts_with(reason), "{behaviour}: {given}");
+            assert_eq!(round.log_tail, ["up"], "{behaviour}");
+        }
+    }
+}
+
+#[test]
+fn a_generator_that_behaves_is_measured() {
+    let (_bed, outcome) = run_with_fake("good");
+    let outcome = outcome.expect("it runs");
+    assert!(outcome.all_measured());
+    assert!(outcome.overhead.is_some());
+}
+
+#[test]
+fn a_generator_that_cannot_work_here_is_one_message() {
+    let (bed, outcome) = run_with_fake("refuse");
+    let message = "io_uring is refused here; ask the container's owner";
+    assert_eq!(outcome.map(|_| ()), Err(RunError(message.into())));
+    assert!(!bed.report("json").exists());
+}
