@@ -265,6 +265,11 @@ impl Client {
         }
     }
 
+    /// The bytes last told as sent are still being sent.
+    pub fn resume_sending(&mut self) {
+        self.sending = true;
+    }
+
     /// When the request under way was sent.
     pub fn waiting_since(&self) -> Option<Instant> {
         self.http.outstanding.then_some(self.http.started)

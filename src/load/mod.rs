@@ -3,6 +3,7 @@
 //! [`run`] starts one worker thread for each of the plan's threads, lets them connect, tells them
 //! when the window opens and closes, and merges their records once they are done.
 
+pub mod batch;
 pub mod client;
 pub mod gate;
 mod measure;
@@ -380,7 +381,7 @@ const SPARE_DESCRIPTORS: u64 = 128;
 const LOOPBACK_SOURCES: u8 = 32;
 /// Requests in flight on one worker up to which `auto` polls: with more, an answer is nearly always
 /// there already, and sleeping for several costs less than asking for each.
-const POLL_IN_FLIGHT: u64 = 8;
+const POLL_IN_FLIGHT: u64 = 12;
 /// `auto` stops polling for an answer that takes longer: a wake-up no longer shows in it.
 const POLL_LIMIT: Span = Span::from_millis(1);
 const LEAD: Span = Span::from_millis(10);

@@ -8,6 +8,7 @@ use std::net::Ipv4Addr;
 use nix::errno::Errno;
 use nix::sys::resource::{UsageWho, getrusage};
 
+use super::batch::Batcher;
 use super::client::{Client, Job, Step, Transmit, fault};
 use super::gate::{Arrival, Edges, Gate, Meeting};
 use super::pacing::Pace;
@@ -115,6 +116,7 @@ pub struct Worker<'a> {
     slots: Vec<Slot>,
     record: Record,
     pace: Pace,
+    batcher: Batcher,
     /// Slots whose request goes out with the next submission.
     begun: Vec<u32>,
     completions: Vec<Completion>,
@@ -145,6 +147,7 @@ impl<'a> Worker<'a> {
     pub fn new(mut ring: Ring, job: Job, assignment: Assignment, gate: &'a Gate) -> Result<Self, Fault> {
         let image = ring.add_image(&job.request);
         let quiet = job.request.len() <= QUIET_SEND;
+        let batcher = Batcher::new(assignment.batch);
         let slots = (0..assignment.connections)
             .map(|_| {
                 Ok(Slot {
@@ -170,6 +173,7 @@ impl<'a> Worker<'a> {
             slots,
             record: Record::new(),
             pace: Pace::default(),
+            batcher,
             begun: Vec::new(),
             completions: Vec::new(),
             retries: BinaryHeap::new(),
@@ -351,6 +355,7 @@ impl<'a> Worker<'a> {
         }
         self.ring.reap(&mut self.completions);
         self.now = clock::now();
+        self.batcher.observe(self.now, self.completions.len() as u64, self.record.in_flight);
         Ok(())
     }
 
@@ -361,20 +366,11 @@ impl<'a> Worker<'a> {
         self.ring.enter(want, linger, timeout)
     }
 
-    /// How many completions to hold out for, and how long. A sixteenth of what is in flight, for at
-    /// most a sixteenth of the mean latency, delays a completion by about 3 % of the latency in the
-    /// worst case, where answers come evenly spaced; see `docs/methodology.md`.
     fn batch(&self) -> (u32, Span) {
-        let in_flight = self.record.in_flight;
-        if in_flight == 0 || !self.ring.features().min_timeout {
+        if self.record.in_flight == 0 || !self.ring.features().min_timeout {
             return (1, Span::ZERO);
         }
-        let want = match self.assignment.batch {
-            0 => (in_flight / BATCH_SHARE).clamp(1, BATCH_MAX) as u32,
-            batch => u64::from(batch).min(in_flight) as u32,
-        };
-        let linger = Span::from_nanos(self.record.mean_latency().as_nanos() / BATCH_SHARE).min(LINGER_MAX);
-        (want, linger)
+        self.batcher.hold(self.record.in_flight, self.record.mean_latency())
     }
 
     fn poll(&mut self, sent: Instant, edge: Option<Instant>) -> io::Result<()> {
@@ -470,6 +466,7 @@ impl<'a> Worker<'a> {
                 let spare = self.ring.take_sent(token, current_generation);
                 if current { self.on_sent(token, completion.result, spare) } else { Ok(()) }
             }
+            Op::SendNow if current => self.on_sent_short(token, completion.result),
             _ => Ok(()),
         }
     }
@@ -540,6 +537,19 @@ impl<'a> Worker<'a> {
         self.transmit(token.slot)
     }
 
+    /// A send that was to be done at once was not: the rest goes the slower way.
+    #[cold]
+    fn on_sent_short(&mut self, token: Token, result: i32) -> io::Result<()> {
+        if result < 0 && result != -(Errno::EAGAIN as i32) {
+            return self.after(token.slot, Step::Failed(errno_fault(Phase::Write, result)));
+        }
+        let sent = usize::try_from(result).unwrap_or(0);
+        let rest = self.ring.unsent(token.slot, sent);
+        self.record.now().sent = self.record.now().sent.saturating_sub(rest.len() as u64);
+        self.slots[token.slot as usize].client.resume_sending();
+        self.ring.send(token.slot, token.generation, rest)
+    }
+
     /// Acts on what a call to a client did.
     #[inline]
     fn after(&mut self, index: u32, step: Step) -> io::Result<()> {
@@ -587,6 +597,12 @@ impl<'a> Worker<'a> {
                         self.record.now().sent += (all - from) as u64;
                         slot.client.sent(all - from, None);
                     }
+                }
+                Transmit::Bytes(bytes) if bytes.len() <= QUIET_SEND => {
+                    let len = bytes.len();
+                    self.record.now().sent += len as u64;
+                    let spare = self.ring.send_now(index, slot.generation, bytes)?;
+                    slot.client.sent(len, Some(spare));
                 }
                 Transmit::Bytes(bytes) => self.ring.send(index, slot.generation, bytes)?,
             }
@@ -789,9 +805,6 @@ fn libc_enobufs() -> i32 {
 const RAMP: u32 = 64;
 /// A request of at most so many bytes is sent without a completion.
 const QUIET_SEND: usize = 4096;
-const BATCH_SHARE: u64 = 16;
-const BATCH_MAX: u64 = 64;
-const LINGER_MAX: Span = Span::from_micros(500);
 const SPINS_PER_CLOCK: u32 = 32;
 const BACKOFF_MS: u64 = 10;
 /// 10 ms, doubled up to seven times: 1.28 s.

@@ -68,6 +68,9 @@ pub struct Ring {
     images: Vec<Box<[u8]>>,
     outgoing: Vec<Option<Vec<u8>>>,
     retired: Vec<(u64, Vec<u8>)>,
+    /// Bytes of each slot's last [`Ring::send_now`], and the count of enters when it was queued.
+    immediate: Vec<(Vec<u8>, u64)>,
+    enters: u64,
     addresses: Vec<RawAddress>,
     connect_timeout: Box<Timespec>,
     wake: Arc<File>,
@@ -113,6 +116,8 @@ impl Ring {
             images: Vec::new(),
             outgoing: std::iter::repeat_with(|| None).take(config.slots as usize).collect(),
             retired: Vec::new(),
+            immediate: vec![(Vec::new(), 0); config.slots as usize],
+            enters: 1,
             addresses: config.addresses.iter().map(RawAddress::new).collect(),
             connect_timeout: Box::new(timespec(config.connect_timeout)),
             wake,
@@ -210,6 +215,38 @@ impl Ring {
         self.push(&[send])
     }
 
+    /// Sends `bytes` with the next [`Ring::enter`], then and there; completes as [`Op::SendNow`] only
+    /// if not all could be sent, and [`Ring::unsent`] then has the rest. For what is sure to fit a
+    /// socket's buffer. Returns the bytes sent by the call before, whose memory may be used again.
+    ///
+    /// # Errors
+    /// When the kernel takes no submissions.
+    #[inline]
+    pub fn send_now(&mut self, slot: u32, generation: u32, bytes: Vec<u8>) -> io::Result<Vec<u8>> {
+        if self.immediate[slot as usize].1 == self.enters {
+            // The bytes before these are still to be submitted.
+            self.enter(0, Span::ZERO, None)?;
+        }
+        let kept = &mut self.immediate[slot as usize];
+        kept.1 = self.enters;
+        // With MSG_DONTWAIT the operation never outlives its submission, so that the bytes given
+        // back here are not read any more.
+        let before = std::mem::replace(&mut kept.0, bytes);
+        let send = opcode::Send::new(Fixed(slot), kept.0.as_ptr(), kept.0.len() as u32)
+            .flags(libc::MSG_WAITALL | libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT)
+            .build()
+            .user_data(Token { op: Op::SendNow, generation, slot }.pack())
+            .flags(Flags::SKIP_SUCCESS);
+        self.push(&[send])?;
+        Ok(before)
+    }
+
+    /// What is left of a [`Ring::send_now`] of which `sent` bytes were sent.
+    pub fn unsent(&mut self, slot: u32, sent: usize) -> Vec<u8> {
+        let bytes = &self.immediate[slot as usize].0;
+        bytes[sent.min(bytes.len())..].to_vec()
+    }
+
     /// The bytes of a send that completed with `token`.
     pub fn take_sent(&mut self, token: Token, current: u32) -> Option<Vec<u8>> {
         if token.generation == current {
@@ -268,6 +305,7 @@ impl Ring {
     /// When the kernel refuses to go on.
     pub fn enter(&mut self, want: u32, linger: Span, timeout: Option<Span>) -> io::Result<()> {
         self.buffers.publish();
+        self.enters += 1;
         let queued = self.uring.submission().len() as u32;
         let limit = timeout.map(timespec);
         let arguments = GetEventsArg {

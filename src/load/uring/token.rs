@@ -12,6 +12,8 @@ pub enum Op {
     Recv,
     /// A send from memory the caller handed over.
     Send,
+    /// A send that is done when it was submitted, or fails.
+    SendNow,
     /// A send from a request image.
     SendImage,
     /// Ending a receive.
@@ -20,8 +22,8 @@ pub enum Op {
     Wake,
 }
 
-const OPS: [Op; 7] =
-    [Op::Connect, Op::ConnectTimeout, Op::Recv, Op::Send, Op::SendImage, Op::Cancel, Op::Wake];
+const OPS: [Op; 8] =
+    [Op::Connect, Op::ConnectTimeout, Op::Recv, Op::Send, Op::SendNow, Op::SendImage, Op::Cancel, Op::Wake];
 
 /// Which operation, of which connection, of which life of that connection: completions of an earlier
 /// life are told apart by `generation` (24 bits, wrapping).
