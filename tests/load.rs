@@ -564,7 +564,7 @@ fn tls_versions_alpn_and_wrong_protocols() {
     }
     // A server that offers only another protocol.
     let server = Scripted::with_tls(Some(common::tls_config(&[b"h2"], rustls::ALL_VERSIONS)), |conn| {
-        conn.always(HELLO)
+        conn.always(HELLO);
     });
     let m = run(&server.plan(2, Limit::Requests(10)));
     assert_eq!((m.requests.ok, m.errors.first().map(|e| e.phase)), (0, Some(Phase::Tls)), "{:?}", m.errors);

@@ -3,16 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use hdrhistogram::Histogram;
-use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
-
 use super::plan::{Limit, LoadPlan};
 use super::record::{Counts, Latencies, Record, Stage};
 use super::worker::{Outcome, Usage};
 use super::{LoadError, Prepared, tls, uring};
 use crate::results::{
     Connections, Generator, GeneratorThread, Latency, Measurement, Phase, Requests, Transfer, WaitMode,
-    Warning, Window,
+    Warning, Window, histogram, stats,
 };
 use crate::time::{Instant, Span};
 
@@ -37,7 +34,8 @@ pub(super) fn measurement(
     let length = edges.map(|(opened, closed)| closed.since(opened)).filter(|length| !length.is_zero());
     let per_second = length.map(|length| counts.requests.ok as f64 / length.as_secs_f64());
     let latency = latency(record.latencies());
-    let in_flight = per_second.zip(latency.as_ref()).map(|(rate, latency)| rate * latency.mean / 1e6);
+    let in_flight =
+        per_second.zip(latency.as_ref()).and_then(|(rate, latency)| stats::little_law(rate, latency.mean));
     let lifetime = lifetime(&record);
     check_identities(&record, lifetime)?;
     let mut measurement = Measurement {
@@ -59,7 +57,7 @@ pub(super) fn measurement(
             body_bytes: counts.body,
         },
         latency_us: latency,
-        first_byte_us: from_histogram(&record.first_bytes(), None),
+        first_byte_us: histogram::latency(&record.first_bytes()),
         in_flight,
         statuses: statuses(counts),
         interim_responses: counts.interim,
@@ -209,39 +207,17 @@ fn thread(plan: &LoadPlan, index: usize, usage: &Usage, length: Option<Span>) ->
     }
 }
 
+/// Figures of what a worker recorded: quantiles from the histogram, mean and extremes exact.
 fn latency(latencies: &Latencies) -> Option<Latency> {
-    let exact = latencies.mean_ns().zip(latencies.extremes_ns()).map(|(mean, (min, max))| (mean, min, max));
-    from_histogram(&latencies.to_histogram(), exact)
-}
-
-/// Figures of a histogram of nanoseconds; mean and extremes exact where they are known.
-fn from_histogram(histogram: &Histogram<u64>, exact: Option<(f64, u64, u64)>) -> Option<Latency> {
-    use base64::Engine;
-
-    if histogram.is_empty() {
-        return None;
+    let (mean, (min, max)) = latencies.mean_ns().zip(latencies.extremes_ns())?;
+    let mut latency = histogram::latency(&latencies.to_histogram())?;
+    (latency.min, latency.mean, latency.max) = (min as f64 / 1e3, mean / 1e3, max as f64 / 1e3);
+    let Latency { p50, p75, p90, p95, p99, p99_9, p99_99, .. } = &mut latency;
+    for quantile in [p50, p75, p90, p95, p99, p99_9, p99_99] {
+        // A bucket is up to 0.1 % wide; its middle may lie beyond the extremes.
+        *quantile = quantile.clamp(min as f64 / 1e3, max as f64 / 1e3);
     }
-    let (mean, min, max) = exact.unwrap_or((histogram.mean(), histogram.min(), histogram.max()));
-    let us = |ns: f64| ns / 1e3;
-    let at = |q: f64| us(histogram.value_at_quantile(q).clamp(min, max.max(min)) as f64);
-    let mut bytes = Vec::new();
-    // Writing to memory cannot fail, and every count fits.
-    V2DeflateSerializer::new().serialize(histogram, &mut bytes).ok()?;
-    Some(Latency {
-        count: histogram.len(),
-        min: us(min as f64),
-        mean: us(mean),
-        stdev: us(histogram.stdev()),
-        p50: at(0.5),
-        p75: at(0.75),
-        p90: at(0.9),
-        p95: at(0.95),
-        p99: at(0.99),
-        p99_9: at(0.999),
-        p99_99: at(0.9999),
-        max: us(max as f64),
-        histogram: base64::prelude::BASE64_STANDARD.encode(bytes),
-    })
+    Some(latency)
 }
 
 /// What a user should know before believing the figures, and what to do.
@@ -260,8 +236,7 @@ fn warnings(plan: &LoadPlan, m: &Measurement) -> Vec<Warning> {
         );
     }
     if let Some(in_flight) = m.in_flight
-        && in_flight < 0.9 * offered
-        && (offered - in_flight >= 2.0 || in_flight < 0.8 * offered)
+        && stats::starved(in_flight, offered)
         && m.window.asked_s.is_some()
     {
         warn(

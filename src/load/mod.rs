@@ -30,7 +30,7 @@ use self::uring::{Address, Config, Ring, RingError};
 use self::worker::{Assignment, Outcome, Worker};
 use crate::clock;
 use crate::proto::h1::{EncodeError, encode_request};
-use crate::results::{Measurement, Protocol, WaitMode};
+use crate::results::{Finding, FindingLevel, Measurement, Protocol, WaitMode};
 use crate::time::Span;
 
 /// Why there is no measurement: the plan or the machine, never the server.
@@ -127,13 +127,38 @@ pub fn run(
     measure::measurement(plan, &prepared, threads, gate.stopped(), outcomes)
 }
 
-/// Probes the kernel for what the generator needs: the features in use by name.
-///
-/// # Errors
-/// [`RingError`] names the cause and the remedy.
-pub fn probe_kernel() -> Result<uring::Features, RingError> {
+/// Tries the kernel's `io_uring` out: which features the generator would use, or why it cannot run.
+/// A container's filter shows only this way.
+pub fn kernel_finding() -> Finding {
     let config = Config { slots: 1, connect_timeout: Span::from_secs(1), addresses: Vec::new() };
-    Ok(Ring::new(&config)?.features())
+    let check = "io-uring-features".to_owned();
+    match Ring::new(&config) {
+        Ok(ring) => {
+            let features = ring.features().by_name();
+            let list = |wanted: bool| {
+                let named = features.iter().filter(|(_, used)| **used == wanted);
+                named.map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ")
+            };
+            let (used, missing) = (list(true), list(false));
+            if missing.is_empty() {
+                return Finding { check, level: FindingLevel::Ok, found: used, remedy: None };
+            }
+            let remedy =
+                Some("a newer kernel lowers the generator's own cost (all features: Linux 6.15)".into());
+            Finding {
+                check,
+                level: FindingLevel::Warn,
+                found: format!("{used}; not here: {missing}"),
+                remedy,
+            }
+        }
+        Err(error) => Finding {
+            check,
+            level: FindingLevel::Bad,
+            found: error.to_string(),
+            remedy: Some("see `bench doctor`'s io-uring check and the message".into()),
+        },
+    }
 }
 
 /// What is worked out once and shared by the workers, read-only.

@@ -456,7 +456,7 @@ impl Record {
     pub fn first_bytes(&self) -> Histogram<u64> {
         let mut all = self.whole.to_histogram();
         // What came in pieces was recorded as a whole too, and is replaced by its first byte.
-        let _ = all.subtract(&self.pieces.to_histogram());
+        let _ = all.subtract(self.pieces.to_histogram());
         let _ = all.add(self.first_bytes.to_histogram());
         all
     }
