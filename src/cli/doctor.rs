@@ -10,15 +10,16 @@ use crate::scenario::{self, Overrides, Scenario};
 
 /// Say what on this machine would spoil a measurement
 ///
-/// Reads and changes nothing. Exits 0 when nothing is bad, 1 when something is, 2 when the scenario
-/// is not valid.
+/// Changes nothing. Each finding is ok, warn, bad or unknown, the doubtful ones with a remedy.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
   bench doctor                                         this machine as it is
   bench doctor scenarios/http.toml                     with a scenario's pin sets and ports
   bench doctor --server-cpus 0-1 --generator-cpus 2-3  with pin sets by hand
-  bench doctor --json | jq '.[] | select(.level != \"ok\")'")]
+  bench doctor --json | jq '.[] | select(.level != \"ok\")'
+
+Exit codes: 0 nothing is bad; 1 something is; 2 the scenario is not valid.")]
 pub struct Args {
     /// Scenario whose pin sets and listen ports are looked at
     scenario: Option<PathBuf>,

@@ -23,16 +23,16 @@ pub struct Args {
     /// URL to ask for, http:// or https://
     #[arg(required_unless_present = "plan", value_name = "URL")]
     url: Option<String>,
-    /// C: connections
+    /// C: connections, each kept busy all the time
     #[arg(short = 'c', long, default_value_t = 50, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     connections: u32,
     /// M: concurrent requests on each connection (1 for HTTP/1.1)
     #[arg(short = 'm', long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     concurrency: u32,
-    /// Measure for so long, e.g. 10s, 1m30s
+    /// Measure for so long, e.g. 10s or 1m30s; this or --requests is needed
     #[arg(short = 'z', long, value_name = "TIME", value_parser = parse_duration, conflicts_with = "requests")]
     duration: Option<Span>,
-    /// Send so many requests
+    /// Measure so many requests, in place of a duration
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     requests: Option<u64>,
     /// Worker threads [default: the CPUs this process may use, at most one for each connection]
@@ -89,7 +89,7 @@ pub struct Args {
     /// How to wait for answers: poll the ring, sleep in the kernel, or as fits the load
     #[arg(long, value_enum, default_value_t = WaitName::Auto, value_name = "HOW")]
     wait: WaitName,
-    /// Wake up for so many answers at once when sleeping; 0: decided by load
+    /// When sleeping, wake up for so many answers at once; 0: as found out while running
     #[arg(long, default_value_t = 0, value_name = "N")]
     batch: u32,
     /// Print the measurement as JSON (docs/results-format.md)
@@ -392,8 +392,8 @@ const EXAMPLES: &str = "\
 Examples:
   bench load -c 50 -z 10s http://127.0.0.1:8080/
   bench load -n 100000 -t 1 --cpus 3 http://127.0.0.1:8080/
-  bench load -X POST -H 'Content-Type: application/json' -d @body.json -z 5s http://127.0.0.1:8080/api
-  bench load --disable-keepalive -c 20 -z 5s https://localhost:8443/   TLS handshakes per second
+  bench load -H 'Content-Type: application/json' -d @body.json -z 5s http://127.0.0.1:8080/
+  bench load --disable-keepalive -c 20 -z 5s https://localhost:8443/  # handshakes per second
   bench load --connect-to 127.0.0.1:8443 --sni example.org -z 5s https://example.org/
   bench load --plan - < plan.json
 

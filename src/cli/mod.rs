@@ -28,6 +28,13 @@ pub enum Exit {
 
 #[derive(Parser, Debug)]
 #[command(name = "bench", version, about = "Compare HTTP servers with figures that can be believed", long_about = None)]
+#[command(after_help = "\
+Examples:
+  bench run scenarios/quick.toml                  start servers, measure, write reports/QUICK_RESULTS.md
+  bench load -c 50 -z 10s http://127.0.0.1:8080/  drive a server that runs already
+  bench doctor                                    is this machine fit for it?
+
+Exit codes: 0 done; 1 done, but something asked to hold did not; 2 it could not be done.")]
 struct Args {
     #[command(subcommand)]
     command: Command,

@@ -24,12 +24,12 @@ pub struct Narrow {
     #[arg(long, value_name = "N")]
     pub rounds: Option<u32>,
 
-    /// Length of each window, like `5s`; a window ended by a count keeps its count
-    #[arg(long, value_name = "DURATION")]
+    /// Length of each window, e.g. `5s`; a window ended by a count keeps its count
+    #[arg(long, value_name = "TIME")]
     pub duration: Option<String>,
 
-    /// Warm-up before each window, like `500ms`; set-up sections without one stay without
-    #[arg(long, value_name = "DURATION")]
+    /// Warm-up before each window, e.g. `500ms`; set-up sections without one stay without
+    #[arg(long, value_name = "TIME")]
     pub warmup: Option<String>,
 }
 

@@ -13,9 +13,11 @@ use crate::results::store::{self, StoreError};
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   bench report reports/HTTP_RESULTS.json           write reports/HTTP_RESULTS.md
-  bench report --check reports/*.json              fail when a report is not what its JSON renders to
+  bench report --check reports/*.json              fail when one is not what its JSON gives
   bench report --stdout reports/HTTP_RESULTS.json  print it
-  bench report --schema                            print the JSON schema of results files")]
+  bench report --schema                            print the JSON schema of results files
+
+Exit codes: 0 done; 1 with --check, a report differs; 2 a file could not be read or written.")]
 pub struct Args {
     /// Results files (JSON) to render; each report goes beside its file
     #[arg(value_name = "FILE", required_unless_present = "schema")]

@@ -31,7 +31,8 @@ pub struct Args {
     #[arg(value_name = "SCENARIO")]
     scenario: PathBuf,
 
-    /// Folder of the report files [default: reports beside the scenario's folder]
+    /// Folder of the report files [default: `reports` beside the folder `scenarios` that the file
+    /// stands in, else in the working directory]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
