@@ -96,7 +96,7 @@ pub struct Args {
     #[arg(long)]
     json: bool,
     /// Run a plan (JSON, from a file or - for standard input); prints events as JSON lines
-    #[arg(long, value_name = "FILE", conflicts_with = "url")]
+    #[arg(long, value_name = "FILE", exclusive = true)]
     plan: Option<String>,
 }
 
@@ -198,15 +198,15 @@ fn verdict(measurement: &Measurement) -> Exit {
         || "no request was answered in time".to_owned(),
         |error| {
             let example = error.example.as_deref().unwrap_or("");
-            format!("{} x {:?}: {} ({example})", error.count, error.phase, error.kind)
+            format!("{} of {} ({example})", error.count, error.kind)
         },
     );
-    eprintln!("bench: nothing was ok: {reason}");
+    eprintln!("error: nothing was ok: {reason}");
     Exit::Unmet
 }
 
 fn could_not(message: &str) -> Exit {
-    eprintln!("bench: {message}");
+    eprintln!("error: {message}");
     Exit::CouldNot
 }
 

@@ -44,7 +44,7 @@ pub fn run(args: Args) -> Exit {
     let mut worst = Exit::Measured;
     for file in &args.files {
         let exit = one(&args, file).unwrap_or_else(|StoreError(message)| {
-            eprintln!("bench report: {message}");
+            eprintln!("error: {message}");
             Exit::CouldNot
         });
         if exit as u8 > worst as u8 {
@@ -82,12 +82,12 @@ fn check(target: &Path, expected: &str) -> Exit {
     let found = match fs::read_to_string(target) {
         Ok(found) => found,
         Err(e) => {
-            eprintln!("bench report: {}: cannot be read: {e}; render it without --check", target.display());
+            eprintln!("error: {}: cannot be read: {e}; render it without --check", target.display());
             return Exit::Unmet;
         }
     };
     let Some(hint) = first_difference(&found, expected) else { return Exit::Measured };
-    eprintln!("bench report: {}: {hint}; render it again without --check", target.display());
+    eprintln!("error: {}: {hint}; render it again without --check", target.display());
     Exit::Unmet
 }
 
@@ -117,7 +117,7 @@ fn first_difference(found: &str, expected: &str) -> Option<String> {
 fn print(text: &str) -> Exit {
     match std::io::stdout().lock().write_all(text.as_bytes()) {
         Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
-            eprintln!("bench report: standard output: {e}");
+            eprintln!("error: standard output: {e}");
             Exit::CouldNot
         }
         _ => Exit::Measured,

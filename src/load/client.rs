@@ -82,6 +82,8 @@ pub struct Client {
 struct Exchange {
     reader: Reader,
     outstanding: bool,
+    /// The first byte of the final response has arrived.
+    begun: bool,
     served: bool,
     body_matches: bool,
     head: Option<Head>,
@@ -108,6 +110,7 @@ impl Client {
         let http = Exchange {
             reader: Reader::new(),
             outstanding: false,
+            begun: false,
             served: false,
             body_matches: true,
             head: None,
@@ -203,6 +206,7 @@ impl Client {
         let http = &mut self.http;
         debug_assert!(!http.outstanding, "one request at a time");
         http.outstanding = true;
+        http.begun = false;
         http.started = now;
         http.head = None;
         http.body = 0;
@@ -327,6 +331,10 @@ impl Exchange {
         mut input: &[u8],
         sending: bool,
     ) -> Step {
+        if self.outstanding && !self.begun {
+            self.begun = true;
+            self.first_byte = now;
+        }
         while !input.is_empty() {
             match self.reader.next(&mut job.memo, &mut input) {
                 Ok(Event::Body(bytes)) => self.take_body(&job.expect, bytes),
@@ -339,9 +347,13 @@ impl Exchange {
                 Ok(Event::Head(head)) => {
                     self.head = Some(head);
                     self.version = Some(head.version);
+                }
+                Ok(Event::Interim(_)) => {
+                    record.now().interim += 1;
+                    // The first byte of the final response is still to come, or is here too.
+                    self.begun = !input.is_empty();
                     self.first_byte = now;
                 }
-                Ok(Event::Interim(_)) => record.now().interim += 1,
                 Ok(Event::NeedMore) => break,
                 Err(violation) => return Step::Failed(violation_fault(violation)),
             }

@@ -69,6 +69,7 @@ pub(super) fn measurement(
         warnings: Vec::new(),
     };
     measurement.warnings = warnings(plan, &measurement);
+    measurement.warnings.extend(late_edge(&outcomes, length));
     Ok(measurement)
 }
 
@@ -220,6 +221,18 @@ fn latency(latencies: &Latencies) -> Option<Latency> {
     Some(latency)
 }
 
+/// A worker that noticed the end of its window late was kept from running.
+fn late_edge(outcomes: &[Outcome], length: Option<Span>) -> Option<Warning> {
+    let late = outcomes.iter().map(|outcome| outcome.late).max()?;
+    (late > LATE && length.is_some_and(|length| late.as_secs_f64() > 0.01 * length.as_secs_f64())).then(|| Warning {
+        code: "generator-stalled".into(),
+        text: format!(
+            "a generator thread noticed the end of the window {:.0} ms late: it was kept from running; give it a CPU of its own",
+            late.as_secs_f64() * 1e3
+        ),
+    })
+}
+
 /// What a user should know before believing the figures, and what to do.
 fn warnings(plan: &LoadPlan, m: &Measurement) -> Vec<Warning> {
     let mut warnings = Vec::new();
@@ -296,3 +309,6 @@ fn warnings(plan: &LoadPlan, m: &Measurement) -> Vec<Warning> {
     }
     warnings
 }
+
+/// A worker sleeps at most until the edge, so that it is late by scheduling alone.
+const LATE: Span = Span::from_millis(20);

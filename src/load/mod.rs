@@ -156,7 +156,8 @@ pub fn kernel_finding() -> Finding {
             check,
             level: FindingLevel::Bad,
             found: error.to_string(),
-            remedy: Some("see `bench doctor`'s io-uring check and the message".into()),
+            // The message says what to do.
+            remedy: None,
         },
     }
 }

@@ -61,6 +61,8 @@ pub struct Outcome {
     pub record: Record,
     /// The window as this worker saw it; `None` when it never opened.
     pub window: Option<(Instant, Instant)>,
+    /// How late this worker noticed the closing edge.
+    pub late: Span,
     /// Usage inside it.
     pub usage: Usage,
     /// Connection attempts.
@@ -227,6 +229,7 @@ impl<'a> Worker<'a> {
             self.finish_batch()?;
         }
         let closed = edges.closes.filter(|closes| *closes <= self.now).unwrap_or(self.now);
+        let late = self.now.since(closed);
         self.pace.hold();
         self.record.close_window(self.oldest_at(closed));
         let usage = self.usage().since(before);
@@ -234,7 +237,9 @@ impl<'a> Worker<'a> {
         self.finish_batch()?;
         self.drain()?;
         self.record.finish(self.oldest());
-        Ok(self.finish(Some((opened, closed)), usage, stalled))
+        let mut outcome = self.finish(Some((opened, closed)), usage, stalled);
+        outcome.late = late;
+        Ok(outcome)
     }
 
     /// Connects every slot, a bounded number at a time so that accept queues do not overflow; returns
@@ -330,6 +335,7 @@ impl<'a> Worker<'a> {
         Outcome {
             record: self.record,
             window,
+            late: Span::ZERO,
             usage,
             attempted,
             opened,
@@ -378,21 +384,29 @@ impl<'a> Worker<'a> {
         if self.ring.has_completions() {
             return Ok(());
         }
-        let begun = clock::now();
+        let mut looked = clock::now();
         let until = self.next_deadline(edge);
         let tired = self.assignment.poll_limit.map(|limit| sent + limit);
         while !self.spin() {
             let now = clock::now();
+            self.polled(looked, now);
+            looked = now;
             if until.is_some_and(|until| now >= until) || self.gate.stopped() {
                 break;
             }
             if tired.is_some_and(|tired| now >= tired) {
-                self.polling = self.polling + now.since(begun);
                 return self.sleep(now, edge);
             }
         }
-        self.polling = self.polling + clock::now().since(begun);
+        self.polled(looked, clock::now());
         self.ring.enter(0, Span::ZERO, None)
+    }
+
+    /// Counts one look at the ring as time polled. A look takes about a microsecond; one that took
+    /// far longer was preempted, and then another thread had the CPU.
+    #[inline]
+    fn polled(&mut self, from: Instant, to: Instant) {
+        self.polling = self.polling + to.since(from).min(LOOK_MAX);
     }
 
     /// Looks at the ring for about a microsecond; true when something is there.
@@ -806,6 +820,7 @@ const RAMP: u32 = 64;
 /// A request of at most so many bytes is sent without a completion.
 const QUIET_SEND: usize = 4096;
 const SPINS_PER_CLOCK: u32 = 32;
+const LOOK_MAX: Span = Span::from_micros(20);
 const BACKOFF_MS: u64 = 10;
 /// 10 ms, doubled up to seven times: 1.28 s.
 const BACKOFF_DOUBLINGS: u32 = 7;

@@ -16,6 +16,8 @@ const SERVER_AT_LIMIT: f64 = 0.9;
 const GENERATOR_AT_LIMIT: f64 = 0.95;
 /// Share of requests that may fail before the figures of the others are doubted.
 const TAINTED_ABOVE: f64 = 0.001;
+/// Requests for each that is offered, below which the end of a counted window weighs too much.
+const TAIL_SHARE: f64 = 20.0;
 /// A window this much shorter or longer than asked for was not the window.
 const WINDOW_TOLERANCE: std::ops::RangeInclusive<f64> = 0.99..=1.05;
 /// N_eff this far above what was offered is an error of counting.
@@ -342,6 +344,11 @@ fn generator_bound(figures: &Figures, bound: Option<Bound>) -> Option<(Verdict, 
 
 fn starved(cell: &CellRecord, kind: SectionKind, figures: &Figures) -> Option<(Verdict, String)> {
     let offered = stats::offered(cell);
+    // A counted window ends with fewer and fewer requests in flight, which shows when it is short.
+    let short = |m: &Measurement| m.window.asked_requests.is_some_and(|n| (n as f64) < TAIL_SHARE * offered);
+    if cell.rounds.iter().filter_map(|round| round.measurement.as_ref()).any(short) {
+        return None;
+    }
     let in_flight = figures.in_flight.filter(|n| stats::starved(*n, offered))?;
     let what = match kind {
         SectionKind::ClosedLoop => "in flight",
