@@ -618,6 +618,23 @@ fn little_is_hidden_at_one_connection() {
     }
 }
 
+/// With one request in flight, an answer that is taken together with the opening edge is the only
+/// thing that can happen: left for later, it would be the last one of the whole window.
+#[test]
+fn an_answer_taken_at_the_opening_edge_is_handled_at_once() {
+    for protocol in PROTOCOLS {
+        let server = Scripted::start(protocol, |conn| conn.always(HELLO));
+        // The edge falls at another point of the exchange each time.
+        for extra in 0..10 {
+            let mut plan = server.plan(1, Limit::DurationNs(100 * MS));
+            plan.warmup_ns = 10 * MS + extra * MS / 20;
+            let m = run(&plan);
+            check_identities(&m);
+            assert!(m.requests.ok > 10, "{protocol:?}: {:?} {:?}", m.requests, m.errors);
+        }
+    }
+}
+
 #[test]
 fn plans_that_make_no_sense_are_refused() {
     let server = Scripted::start(Protocol::H1, |conn| conn.always(HELLO));

@@ -207,6 +207,10 @@ impl<'a> Worker<'a> {
         self.now = clock::now();
         let opened = self.reach_window(edges)?;
         let Some(opened) = opened else {
+            // Stopped while it warmed up: what was asked is still answered and counted.
+            self.pace.hold();
+            self.finish_batch()?;
+            self.drain()?;
             self.record.finish(self.oldest());
             return Ok(self.finish(None, Usage::default(), 0));
         };

@@ -1,17 +1,19 @@
 //! Owns the folder that tests of `bench run` stand in: a scenario, its server, its reports.
 
+mod turn;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use bench::results::{Results, store};
-use nix::fcntl::{Flock, FlockArg};
+
+use self::turn::Turn;
 
 /// A folder with a scenario in it, removed with everything below.
 pub(crate) struct Bed {
     root: tempfile::TempDir,
-    /// Runs at the same time would be given the same ports, and measure each other's load.
-    _turn: Flock<std::fs::File>,
+    _turn: Turn,
 }
 
 impl Bed {
@@ -28,9 +30,7 @@ impl Bed {
              {servers_and_sections}"
         );
         std::fs::write(scenarios.join("small.toml"), text).expect("a scenario file");
-        let lock = std::fs::File::create(std::env::temp_dir().join("bench-tests-of-run.lock"));
-        let turn = Flock::lock(lock.expect("a lock file"), FlockArg::LockExclusive);
-        Self { root, _turn: turn.expect("a lock that is waited for") }
+        Self { root, _turn: Turn::take() }
     }
 
     /// The folder.

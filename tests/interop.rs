@@ -1,0 +1,318 @@
+//! The generator against real servers: each of `servers/`, over each protocol, from its build to the
+//! end of its last process.
+//!
+//! A server that is not installed is said to be missing, on standard error past the test harness, and
+//! its tests pass; with `BENCH_REQUIRE_SERVERS` in the environment they fail.
+
+mod common;
+#[path = "common/turn.rs"]
+mod turn;
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::Path;
+
+use bench::load::plan::{Expect, Limit, LoadPlan};
+use bench::results::{Measurement, Protocol};
+use bench::scenario::{self, Overrides, ServerSpec};
+use bench::server::{self, Certificate, Host, Ports, Probe, Running, ServerError, allocate_ports};
+use bench::time::Span;
+use common::{base64, check_identities, run};
+use turn::Turn;
+
+const HELLO: &[u8] = b"Hello, World!\n";
+
+/// What `servers/README.md` asks of each server: path, length of its body, and how often to ask.
+const PATHS: [(&str, u64, u64); 4] =
+    [("/", 14, 640), ("/1k", 1024, 320), ("/16k", 16 * 1024, 160), ("/1m", 1024 * 1024, 64)];
+
+const CONNECTIONS: [u32; 2] = [1, 32];
+
+/// Enough to build any of them on a slow machine from nothing.
+const BUILD_DEADLINE: Span = Span::from_secs(600);
+
+const START_DEADLINE: Span = Span::from_secs(60);
+
+macro_rules! interop {
+    ($($test:ident: $server:literal over $protocol:ident;)+) => {
+        $(#[test]
+        fn $test() {
+            let server = concat!("[[server]]\nuse = \"", $server, "\"\n");
+            let Some(served) = Served::start(server, Protocol::$protocol) else { return };
+            bodies_have_their_exact_length(&served);
+            head_has_no_body(&served);
+            an_upload_is_answered(&served);
+            each_request_may_have_its_own_connection(&served);
+            the_unknown_is_not_found(&served);
+            served.end();
+        })+
+    };
+}
+
+interop! {
+    rust_hyper_h1: "rust-hyper" over H1;
+    rust_hyper_h1s: "rust-hyper" over H1s;
+    node_h1: "node" over H1;
+    node_h1s: "node" over H1s;
+    go_h1: "go" over H1;
+    go_h1s: "go" over H1s;
+    nginx_h1: "nginx" over H1;
+    nginx_h1s: "nginx" over H1s;
+    caddy_h1: "caddy" over H1;
+    caddy_h1s: "caddy" over H1s;
+}
+
+#[test]
+fn every_server_is_driven() {
+    let folders = std::fs::read_dir(in_project("servers")).expect("the project has servers");
+    let mut names: Vec<_> = folders
+        .map(|entry| entry.expect("the folder can be listed"))
+        .filter(|entry| entry.path().join("server.toml").exists())
+        .map(|entry| entry.file_name())
+        .collect();
+    names.sort();
+    assert_eq!(names, ["caddy", "go", "nginx", "node", "rust-hyper"], "those above");
+}
+
+fn bodies_have_their_exact_length(served: &Served) {
+    for connections in CONNECTIONS {
+        for (path, length, requests) in PATHS {
+            let mut plan = served.plan(path, connections, requests);
+            plan.expect.length = Some(length);
+            plan.expect.body = (path == "/").then(|| base64(HELLO));
+            let m = served.measure(&plan, 200);
+            assert_eq!(m.transfer.body_bytes, requests * length, "{path}");
+            assert_eq!((m.connection.opened, m.connection.reopened), (connections.into(), 0), "{path}");
+        }
+    }
+}
+
+fn head_has_no_body(served: &Served) {
+    for connections in CONNECTIONS {
+        for (path, _, _) in PATHS {
+            let mut plan = served.plan(path, connections, 160);
+            plan.request.method = "HEAD".into();
+            let m = served.measure(&plan, 200);
+            assert_eq!(m.transfer.body_bytes, 0, "{path}");
+            assert_eq!((m.connection.opened, m.connection.reopened), (connections.into(), 0), "{path}");
+        }
+    }
+}
+
+fn an_upload_is_answered(served: &Served) {
+    const LENGTH: u64 = 100_000;
+    for connections in CONNECTIONS {
+        let mut plan = served.plan("/", connections, 160);
+        plan.request.method = "POST".into();
+        plan.request.body = base64(&[b'x'; LENGTH as usize]);
+        plan.expect.body = Some(base64(HELLO));
+        let m = served.measure(&plan, 200);
+        assert!(m.transfer.sent_bytes >= 160 * LENGTH, "{:?}", m.transfer);
+        assert_eq!((m.connection.opened, m.connection.reopened), (connections.into(), 0));
+    }
+}
+
+fn each_request_may_have_its_own_connection(served: &Served) {
+    for connections in CONNECTIONS {
+        let mut plan = served.plan("/", connections, 160);
+        plan.keepalive = false;
+        plan.expect.body = Some(base64(HELLO));
+        let m = served.measure(&plan, 200);
+        assert_eq!((m.connection.attempted, m.connection.opened), (160, 160));
+    }
+}
+
+fn the_unknown_is_not_found(served: &Served) {
+    let mut plan = served.plan("/no-such-path", 1, 20);
+    plan.expect.status = Some(404);
+    served.measure(&plan, 404);
+}
+
+/// nginx closes each connection after its fiftieth answer: nothing fails by it, all is asked. It is
+/// also the one that knows no TLS beyond 1.2.
+#[test]
+fn connections_that_a_server_closes_in_good_order_are_replaced() {
+    let server = "[[server]]\nname = \"nginx-closing\"\ndir = \"../tests/data/interop\"\nrequires = [\"nginx\"]\n\
+        render = [\"nginx.conf\"]\nprotocols = [\"h1\", \"h1s\"]\n\
+        command = [\"nginx\", \"-e\", \"stderr\", \"-p\", \"{run_dir}\", \"-c\", \"{config}\"]\n";
+    for protocol in [Protocol::H1, Protocol::H1s] {
+        let Some(mut served) = Served::start(server, protocol) else { return };
+        served.tls = "TLSv1.2";
+        for connections in [1, 8] {
+            let mut plan = served.plan("/", connections, 1000);
+            plan.expect.body = Some(base64(HELLO));
+            let m = served.measure(&plan, 200);
+            // Fifty answers each and no more.
+            assert!(m.connection.opened >= 1000 / 50, "{:?}", m.connection);
+            assert_eq!(m.connection.reopened, m.connection.opened - u64::from(connections));
+        }
+        served.end();
+    }
+}
+
+/// A server that answers over one protocol.
+struct Served {
+    protocol: Protocol,
+    spec: ServerSpec,
+    /// The version of TLS it is to agree to.
+    tls: &'static str,
+    ports: Ports,
+    running: Running,
+    _scratch: tempfile::TempDir,
+    _turn: Turn,
+}
+
+impl Served {
+    /// Builds and starts the server that the TOML text `server` describes in a scenario; `None` when
+    /// something it needs is not installed, and may be missing.
+    fn start(server: &str, protocol: Protocol) -> Option<Self> {
+        let turn = Turn::take();
+        let spec = spec(server);
+        assert!(spec.protocols.contains(&protocol), "{}", spec.name);
+        let scratch = tempfile::tempdir().expect("a scratch folder");
+        let host = Host {
+            exe: env!("CARGO_BIN_EXE_bench").into(),
+            scratch: scratch.path().join("scratch"),
+            logs: scratch.path().join("logs"),
+            certificate: Certificate::generate(scratch.path()).unwrap_or_else(|error| panic!("{error}")),
+            cpus: Vec::new(),
+            workers: 2,
+        };
+        let started = server::requirements(&spec)
+            .and_then(|()| server::build(&host, &spec, BUILD_DEADLINE))
+            .and_then(|_| allocate_ports(&spec))
+            .and_then(|ports| {
+                let mut probe = || ready(protocol, ports);
+                let (running, _) = Running::start(&host, &spec, protocol, ports, START_DEADLINE, &mut probe)?;
+                Ok((running, ports))
+            });
+        match started {
+            Ok((running, ports)) => {
+                Some(Self { protocol, spec, tls: "TLSv1.3", ports, running, _scratch: scratch, _turn: turn })
+            }
+            Err(error) if error.absent && std::env::var_os("BENCH_REQUIRE_SERVERS").is_none() => {
+                say_missing(&spec, &error);
+                None
+            }
+            Err(error) => panic!("{}: {error}\n{}", spec.name, error.log_tail.join("\n")),
+        }
+    }
+
+    /// Asks for `path`, `requests` times over `connections`.
+    fn plan(&self, path: &str, connections: u32, requests: u64) -> LoadPlan {
+        let mut plan = common::plan(
+            self.protocol,
+            &address(self.protocol, self.ports),
+            connections,
+            Limit::Requests(requests),
+        );
+        plan.target.path = path.into();
+        plan.threads = connections.min(2);
+        plan.timeout_ns = 60_000_000_000;
+        plan
+    }
+
+    /// Runs a counted plan whose every answer has `status` and is as the plan expects.
+    fn measure(&self, plan: &LoadPlan, status: u16) -> Measurement {
+        let Limit::Requests(asked) = plan.limit else { panic!("a counted plan") };
+        let m = run(plan);
+        let what = format!(
+            "{} over {:?}: {} {} x {}: {:?}",
+            self.spec.name, self.protocol, plan.request.method, plan.target.path, plan.connections, m.errors
+        );
+        check_identities(&m);
+        for requests in [m.requests, m.lifetime] {
+            let counts = (requests.started, requests.ok, requests.failed, requests.unfinished);
+            assert_eq!(counts, (asked, asked, 0, 0), "{what}");
+        }
+        assert_eq!(m.statuses, BTreeMap::from([(status.to_string(), asked)]), "{what}");
+        assert!(m.errors.is_empty() && m.connection.failed == 0, "{what}");
+        let negotiated = m.negotiated.as_ref().expect("connections were up");
+        let agreed = (negotiated.http.as_str(), negotiated.alpn.as_deref(), negotiated.tls.as_deref());
+        match self.protocol {
+            Protocol::H1 => assert_eq!(agreed, ("HTTP/1.1", None, None), "{what}"),
+            Protocol::H1s => assert_eq!(agreed, ("HTTP/1.1", Some("http/1.1"), Some(self.tls)), "{what}"),
+        }
+        m
+    }
+
+    /// Stops it: by its own will, with all of its processes, and its ports are free.
+    fn end(mut self) {
+        let name = &self.spec.name;
+        assert_eq!(self.running.exited(), None, "{name}");
+        let processes = descendants(self.running.root());
+        assert!(!processes.is_empty(), "{name} is a process");
+        let stopped = self.running.stop();
+        assert_eq!((stopped.killed, stopped.problem), (false, None), "{name}");
+        let left: Vec<Process> = living().into_keys().filter(|process| processes.contains(process)).collect();
+        assert!(left.is_empty(), "{name} left {left:?}");
+        let fixed =
+            ServerSpec { port: Some(self.ports.http), tls_port: Some(self.ports.https), ..self.spec.clone() };
+        assert_eq!(allocate_ports(&fixed), Ok(self.ports));
+    }
+}
+
+/// The server of a scenario that stands among the project's and has it alone.
+fn spec(server: &str) -> ServerSpec {
+    let path = in_project("scenarios/interop.toml");
+    let text = format!(
+        "format = 1\ntitle = \"Interoperability\"\nreport = \"INTEROP\"\ntemplate = \"http\"\n\
+         {server}[[section]]\ntitle = \"All\"\nkind = \"closed-loop\"\nprotocol = \"h1\"\ncells = [\"1x1\"]\n"
+    );
+    let read = |asked: &Path| {
+        if asked == path { Ok(text.clone()) } else { scenario::read_from_disk(asked) }
+    };
+    let scenario = scenario::load(&path, &read, &bench::sampler::machine(), &Overrides::default());
+    scenario.unwrap_or_else(|error| panic!("{error}")).servers.remove(0)
+}
+
+fn ready(protocol: Protocol, ports: Ports) -> Probe {
+    let mut plan = common::plan(protocol, &address(protocol, ports), 1, Limit::Requests(1));
+    plan.timeout_ns = 1_000_000_000;
+    plan.connect_timeout_ns = 1_000_000_000;
+    plan.expect = Expect { status: Some(200), body: Some(base64(HELLO)), length: None };
+    let m = run(&plan);
+    if m.requests.ok == 1 { Probe::Ready } else { Probe::NotYet(format!("{:?}", m.errors)) }
+}
+
+fn address(protocol: Protocol, ports: Ports) -> String {
+    let port = match protocol {
+        Protocol::H1 => ports.http,
+        Protocol::H1s => ports.https,
+    };
+    format!("127.0.0.1:{port}")
+}
+
+/// The harness swallows what the macros print; a server that is left out is not to be overlooked.
+fn say_missing(spec: &ServerSpec, error: &ServerError) {
+    let _ = writeln!(std::io::stderr(), "interop: {} is left out: {error}", spec.name);
+}
+
+fn in_project(path: &str) -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+/// Process id and start time, which together are never used again.
+type Process = (i32, u64);
+
+/// Every process there is, with its parent.
+fn living() -> BTreeMap<Process, i32> {
+    let all = procfs::process::all_processes().expect("/proc is there");
+    // A process that ends meanwhile is no longer there.
+    let stats = all.filter_map(|process| process.and_then(|process| process.stat()).ok());
+    stats.map(|stat| ((stat.pid, stat.starttime), stat.ppid)).collect()
+}
+
+/// The processes below `root`.
+fn descendants(root: u32) -> Vec<Process> {
+    let living = living();
+    let mut found: Vec<Process> = Vec::new();
+    let mut parents = vec![i32::try_from(root).expect("process ids are small")];
+    while let Some(parent) = parents.pop() {
+        let children = living.iter().filter(|(_, of)| **of == parent).map(|(process, _)| *process);
+        let before = found.len();
+        found.extend(children);
+        parents.extend(found[before..].iter().map(|(pid, _)| *pid));
+    }
+    found
+}
