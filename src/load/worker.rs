@@ -670,7 +670,7 @@ impl<'a> Worker<'a> {
         slot.receiving = false;
         slot.link = Link::Down;
         slot.client = Client::new(&self.job).map_err(|fault| io::Error::other(fault.text))?;
-        self.ring.close(index, generation, receiving)?;
+        self.ring.release(index, generation, receiving)?;
         self.begun.retain(|begun| *begun != index);
         self.reconnect(index)
     }
@@ -683,6 +683,7 @@ impl<'a> Worker<'a> {
         };
         let backoff = Span::from_millis(BACKOFF_MS << doublings.min(BACKOFF_DOUBLINGS));
         slot.link = Link::Waiting;
+        self.ring.close(index)?;
         self.retries.push(Reverse((self.now + backoff, index)));
         Ok(())
     }
@@ -691,7 +692,7 @@ impl<'a> Worker<'a> {
         // After the window nothing new is begun.
         if self.record.stage() == Stage::Drain {
             self.slots[index as usize].link = Link::Down;
-            return Ok(());
+            return self.ring.close(index);
         }
         self.connect(index)
     }
@@ -701,7 +702,7 @@ impl<'a> Worker<'a> {
         if !self.assignment.keepalive {
             if !self.pace.take() {
                 slot.link = Link::Down;
-                return Ok(());
+                return self.ring.close(index);
             }
             // The request begins with its connection, and its latency with it.
             slot.client.begin(&self.job, self.now);
@@ -713,7 +714,11 @@ impl<'a> Worker<'a> {
         self.connects += 1;
         self.outcome.attempted += 1;
         let sources = &self.assignment.sources;
-        let source = sources.get((self.connects % sources.len().max(1) as u64) as usize).copied();
+        // Binding costs two system calls, so it is left out while ports cannot have run short.
+        let source = match self.connects {
+            ..UNBOUND_CONNECTS => None,
+            count => sources.get((count % sources.len().max(1) as u64) as usize).copied(),
+        };
         match self.ring.connect(index, slot.generation, 0, source) {
             Ok(()) => Ok(()),
             Err(error) => {
@@ -821,6 +826,8 @@ fn libc_enobufs() -> i32 {
 
 /// Connections that one worker establishes at the same time before load begins.
 const RAMP: u32 = 64;
+/// Connections that a worker makes before it spreads further ones over source addresses.
+const UNBOUND_CONNECTS: u64 = 10_000;
 /// A request of at most so many bytes is sent without a completion.
 const QUIET_SEND: usize = 4096;
 const SPINS_PER_CLOCK: u32 = 32;

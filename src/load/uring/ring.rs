@@ -256,11 +256,12 @@ impl Ring {
         Some(self.retired.swap_remove(at).1)
     }
 
-    /// Closes the connection of `slot`; its operations of this `generation` complete as cancelled.
+    /// Ends the operations of this `generation` of `slot`, which complete as cancelled. The connection
+    /// is closed by [`Ring::close`], or by the [`Ring::connect`] that takes its place.
     ///
     /// # Errors
     /// When the kernel takes no submissions.
-    pub fn close(&mut self, slot: u32, generation: u32, receiving: bool) -> io::Result<()> {
+    pub fn release(&mut self, slot: u32, generation: u32, receiving: bool) -> io::Result<()> {
         let cancel = |op: Op| {
             let target = Token { op, generation, slot }.pack();
             let entry = opcode::AsyncCancel::new(target)
@@ -278,8 +279,15 @@ impl Ring {
             self.retired.push((target, bytes));
             self.push(&[entry])?;
         }
-        self.uring.submitter().register_files_update(slot, &[-1])?;
         Ok(())
+    }
+
+    /// Closes the connection of `slot`, whose operations were ended by [`Ring::release`].
+    ///
+    /// # Errors
+    /// When the kernel does not take the file out of the ring.
+    pub fn close(&mut self, slot: u32) -> io::Result<()> {
+        self.uring.submitter().register_files_update(slot, &[-1]).map(drop)
     }
 
     /// The bytes of a receive completion; empty when it carries none.
