@@ -46,7 +46,7 @@ fn nothing_listening_exits_1_with_the_reason_and_json_all_the_same() {
             assert_eq!(output.status.code(), Some(1));
             let reason = String::from_utf8_lossy(&output.stderr);
             assert!(
-                reason.starts_with("bench: nothing was ok: ") && reason.contains("ECONNREFUSED"),
+                reason.starts_with("error: nothing was ok: ") && reason.contains("ECONNREFUSED"),
                 "{reason}"
             );
             let m = measurement(&output.stdout);

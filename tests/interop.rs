@@ -285,7 +285,8 @@ fn address(protocol: Protocol, ports: Ports) -> String {
 
 /// The harness swallows what the macros print; a server that is left out is not to be overlooked.
 fn say_missing(spec: &ServerSpec, error: &ServerError) {
-    let _ = writeln!(std::io::stderr(), "interop: {} is left out: {error}", spec.name);
+    let line = format!("interop: {} is left out: {error}\n", spec.name);
+    let _ = std::io::stderr().write_all(line.as_bytes());
 }
 
 fn in_project(path: &str) -> std::path::PathBuf {

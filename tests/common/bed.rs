@@ -1,5 +1,7 @@
 //! Owns the folder that tests of `bench run` stand in: a scenario, its server, its reports.
 
+#![allow(dead_code, reason = "each test binary uses its own part")]
+
 mod turn;
 
 use std::path::{Path, PathBuf};
