@@ -30,16 +30,22 @@ const RELEASE: Span = Span::from_secs(2);
 /// Pause between two looks at a port that is to become free.
 const RELEASE_POLL: Span = Span::from_millis(5);
 
+/// Runs that go on at the same time begin their search apart, so that neither finds a port free that
+/// the other is about to listen on.
+fn own_offset() -> u16 {
+    (std::process::id() % 10) as u16 * 1_000
+}
+
 /// See [`super::allocate_ports`].
 pub(super) fn allocate(spec: &ServerSpec) -> Result<Ports, ServerError> {
     let safe = Safe::of_this_machine();
     let http = match spec.port {
         Some(port) => require(port)?,
-        None => find(&safe, FIRST_HTTP, spec.tls_port)?,
+        None => find(&safe, FIRST_HTTP + own_offset(), spec.tls_port)?,
     };
     let https = match spec.tls_port {
         Some(port) => require(port)?,
-        None => find(&safe, FIRST_HTTPS, Some(http))?,
+        None => find(&safe, FIRST_HTTPS + own_offset(), Some(http))?,
     };
     Ok(Ports { http, https })
 }
