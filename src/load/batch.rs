@@ -123,12 +123,12 @@ const LEAST_IN_FLIGHT: u64 = 4;
 const EPOCH: Span = Span::from_millis(8);
 const EPOCH_ANSWERS: u64 = 64;
 const EPOCH_WAITS: u32 = 4;
-const WEIGHT: f64 = 0.4;
-const FIRST_TRIALS: u32 = 3;
+const WEIGHT: f64 = 0.25;
+const FIRST_TRIALS: u32 = 4;
 /// A batch is kept when its rate is at least this share of the best.
-const AS_GOOD: f64 = 0.985;
+const AS_GOOD: f64 = 0.965;
 /// Below this share of the best, trials become rarer.
-const HOPELESS: f64 = 0.95;
+const HOPELESS: f64 = 0.92;
 const TRIAL_PAUSE: Span = Span::from_millis(300);
 const PAUSE_MAX: Span = Span::from_secs(10);
 

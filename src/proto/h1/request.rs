@@ -55,7 +55,8 @@ pub enum EncodeError {
 /// replaces `authority`), the headers in order, `Content-Length` when there is a body (or the method
 /// defines one), `Connection: close` unless `keepalive`.
 ///
-/// `User-Agent` and `Accept` have defaults, which a header of the same name replaces. A `Connection`
+/// Nothing else is sent: a field that nobody asked for would be parsing that the server is charged
+/// with. A `Connection`
 /// header is sent as given; `close` is added to it only where it is needed and missing.
 ///
 /// # Errors
@@ -86,12 +87,6 @@ pub fn encode_request(
         request.push_str("\r\n");
     };
     field("Host", host);
-    if !given("User-Agent") {
-        field("User-Agent", USER_AGENT);
-    }
-    if !given("Accept") {
-        field("Accept", "*/*");
-    }
     for &(name, value) in &headers {
         if !name.eq_ignore_ascii_case("Host") && !name.eq_ignore_ascii_case("Content-Length") {
             field(name, value);
@@ -178,8 +173,6 @@ fn trim(value: &str) -> &str {
     value.trim_matches([' ', '\t'])
 }
 
-const USER_AGENT: &str = concat!("bench/", env!("CARGO_PKG_VERSION"));
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -196,23 +189,21 @@ mod tests {
         Ok(String::from_utf8(bytes).expect("a request of ASCII parts"))
     }
 
-    const DEFAULTS: &str = concat!("User-Agent: bench/", env!("CARGO_PKG_VERSION"), "\r\nAccept: */*\r\n");
-
     #[test]
     fn a_plain_request() {
-        let expected = format!("GET / HTTP/1.1\r\nHost: localhost:8080\r\n{DEFAULTS}\r\n");
+        let expected = "GET / HTTP/1.1\r\nHost: localhost:8080\r\n\r\n".to_owned();
         assert_eq!(get(&[], true), Ok(expected));
     }
 
     #[test]
     fn a_host_header_replaces_the_authority() {
-        let expected = format!("GET / HTTP/1.1\r\nHost: example.org\r\n{DEFAULTS}X: 1\r\n\r\n");
+        let expected = "GET / HTTP/1.1\r\nHost: example.org\r\nX: 1\r\n\r\n".to_owned();
         assert_eq!(get(&[("X", "1"), ("hOST", " example.org ")], true), Ok(expected));
         assert_eq!(get(&[("Host", "a"), ("host", "a")], true), Err(EncodeError::RepeatedHost));
     }
 
     #[test]
-    fn given_headers_replace_the_defaults() {
+    fn given_headers_go_out_as_they_are() {
         let request = get(&[("user-agent", "x"), ("ACCEPT", "text/html"), ("accept", "text/plain")], true);
         let expected = "GET / HTTP/1.1\r\nHost: localhost:8080\r\nuser-agent: x\r\nACCEPT: text/html\r\naccept: \
                         text/plain\r\n\r\n";
