@@ -429,26 +429,23 @@ fn send_entry(slot: u32, bytes: &[u8]) -> Entry {
 }
 
 fn build() -> Result<(IoUring, Features), RingError> {
-    let mut builder = IoUring::builder();
-    builder
-        .setup_clamp()
-        .setup_submit_all()
-        .setup_single_issuer()
-        .setup_defer_taskrun()
-        .setup_taskrun_flag()
-        .setup_cqsize(CQ_ENTRIES)
-        .setup_no_sqarray();
-    let (uring, no_sqarray) = match builder.build(SQ_ENTRIES) {
+    let set_up = |no_sqarray: bool| {
+        let mut builder = IoUring::builder();
+        builder
+            .setup_clamp()
+            .setup_submit_all()
+            .setup_single_issuer()
+            .setup_defer_taskrun()
+            .setup_taskrun_flag()
+            .setup_cqsize(CQ_ENTRIES);
+        if no_sqarray {
+            builder.setup_no_sqarray();
+        }
+        builder.build(SQ_ENTRIES)
+    };
+    let (uring, no_sqarray) = match set_up(true) {
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
-            let mut builder = IoUring::builder();
-            builder
-                .setup_clamp()
-                .setup_submit_all()
-                .setup_single_issuer()
-                .setup_defer_taskrun()
-                .setup_taskrun_flag()
-                .setup_cqsize(CQ_ENTRIES);
-            (builder.build(SQ_ENTRIES).map_err(RingError::from_setup)?, false)
+            (set_up(false).map_err(RingError::from_setup)?, false)
         }
         built => (built.map_err(RingError::from_setup)?, true),
     };
