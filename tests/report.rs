@@ -283,14 +283,14 @@ fn committed_results_follow_the_schema_and_from_their_rounds() {
     let validator = validator();
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("reports");
     let mut seen = 0;
-    for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+    for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
         if path.extension().is_none_or(|ending| ending != "json") {
             continue;
         }
-        let value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+        let value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
         let faults: Vec<String> = validator.iter_errors(&value).map(|e| e.to_string()).collect();
         assert!(faults.is_empty(), "{}: {faults:?}", path.display());
-        let results = bench::results::store::load(&path).unwrap();
+        let results = load(&path).unwrap();
         for section in &results.sections {
             for cell in &section.cells {
                 assert_eq!(cell.summary, stats::summarise(cell, section.kind, &results.settings));

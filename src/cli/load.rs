@@ -146,9 +146,10 @@ fn run_url(args: &Args) -> Exit {
             } else {
                 report::measurement(&measurement)
             };
-            // A reader that went away is no reason to fail the run.
-            let _ = writeln!(std::io::stdout(), "{text}");
-            verdict(&measurement)
+            match super::print(format!("{text}\n").as_bytes()) {
+                Exit::Measured => verdict(&measurement),
+                lost => lost,
+            }
         }
         Err(error) => could_not(&error.to_string()),
     }
@@ -241,6 +242,11 @@ fn plan(args: &Args) -> Result<LoadPlan, String> {
         (_, true) => Protocol::H1s,
         (_, false) => Protocol::H1,
     };
+    if !parsed.tls && (args.verify.is_some() || args.sni.is_some()) {
+        return Err(format!(
+            "--verify and --sni are about TLS, and {url} is cleartext; use https:// or leave them out"
+        ));
+    }
     let limit = match (args.duration, args.requests) {
         (Some(duration), None) if duration.is_zero() => {
             return Err("a duration of 0s measures nothing".into());
@@ -324,13 +330,28 @@ fn parse_url(url: &str) -> Result<ParsedUrl, String> {
     if authority.as_str().contains('@') {
         return Err(format!("`{url}` holds credentials; send them with -H 'Authorization: ...'"));
     }
-    let port = authority.port_u16().unwrap_or(if tls { 443 } else { 80 });
+    let port = match authority.as_str()[authority.host().len()..].strip_prefix(':') {
+        None | Some("") => {
+            if tls {
+                443
+            } else {
+                80
+            }
+        }
+        Some(text) => match text.parse() {
+            Ok(port) if port > 0 => port,
+            _ => return Err(format!("`{text}` in `{url}` is no port; ports go from 1 to 65535")),
+        },
+    };
     Ok(ParsedUrl {
         tls,
         host: authority.host().into(),
         port,
         authority: authority.as_str().into(),
-        path: uri.path_and_query().map_or_else(|| "/".into(), |path| path.as_str().into()),
+        path: match uri.path_and_query().map_or("/", |path| path.as_str()) {
+            query if query.starts_with('?') => format!("/{query}"),
+            path => path.into(),
+        },
     })
 }
 
@@ -409,7 +430,18 @@ mod tests {
         assert!(parsed.tls);
         assert_eq!((parsed.host.as_str(), parsed.port), ("[::1]", 8443));
         assert_eq!((parsed.authority.as_str(), parsed.path.as_str()), ("[::1]:8443", "/a?b=c"));
-        for bad in ["localhost", "ftp://x/", "http:///x", "http://u:p@x/"] {
+        let query = parse_url("http://x?y=1").unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!((query.path.as_str(), query.port), ("/?y=1", 80));
+        for bad in [
+            "localhost",
+            "ftp://x/",
+            "http:///x",
+            "http://u:p@x/",
+            "http://x:99999/",
+            "http://x:65536/",
+            "http://x:abc/",
+            "http://[::1]:0/",
+        ] {
             assert!(parse_url(bad).is_err(), "{bad}");
         }
     }

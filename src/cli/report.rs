@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use super::Exit;
 use crate::report;
-use crate::results::schema;
 use crate::results::store::{self, StoreError};
+use crate::results::{Results, schema, stats};
 
 /// Render a results file again, measuring nothing
 #[derive(clap::Args, Debug)]
@@ -63,6 +63,10 @@ fn one(args: &Args, file: &Path) -> Result<Exit, StoreError> {
     }
     let target = target(file, args.out.as_deref());
     if args.check {
+        if let Some(text) = untraced(&results) {
+            eprintln!("error: {}: {text}", file.display());
+            return Ok(Exit::Unmet);
+        }
         return Ok(check(&target, &markdown));
     }
     store::replace(&target, markdown.as_bytes())?;
@@ -89,6 +93,20 @@ fn check(target: &Path, expected: &str) -> Exit {
     let Some(hint) = first_difference(&found, expected) else { return Exit::Measured };
     eprintln!("error: {}: {hint}; render it again without --check", target.display());
     Exit::Unmet
+}
+
+/// The first cell whose summary is not what its rounds give.
+fn untraced(results: &Results) -> Option<String> {
+    results.sections.iter().find_map(|section| {
+        let cell = section.cells.iter().find(|cell| {
+            let of_rounds = stats::summarise(cell, section.kind, &results.settings);
+            cell.summary != of_rounds
+        })?;
+        Some(format!(
+            "the summary of {} {}x{} in `{}` does not follow from its rounds; the file was changed by hand, or by another version",
+            cell.server, cell.connections, cell.concurrency, section.title
+        ))
+    })
 }
 
 /// Where two texts part, with both lines.

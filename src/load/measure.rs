@@ -248,7 +248,29 @@ fn warnings(plan: &LoadPlan, m: &Measurement) -> Vec<Warning> {
             ),
         );
     }
+    let failures: u64 = m.errors.iter().map(|e| e.count).sum();
+    let spoilt = failures as f64 > 0.001 * m.requests.ok as f64;
+    if spoilt {
+        warn(
+            "failures",
+            format!(
+                "{failures} errors beside {} ok requests: rates and latencies describe the ok ones alone; connections that fail \
+                 again and again are retried after 10 ms to 1.28 s",
+                m.requests.ok
+            ),
+        );
+    }
+    if m.keepalive && m.connection.reopened > m.requests.ok / 10 {
+        warn(
+            "not-kept-alive",
+            format!(
+                "{} connections were opened again for {} requests: the server closes them; look at its keep-alive settings",
+                m.connection.reopened, m.requests.ok
+            ),
+        );
+    }
     if let Some(in_flight) = m.in_flight
+        && !spoilt
         && stats::starved(in_flight, offered)
         && m.window.asked_s.is_some()
     {

@@ -264,7 +264,22 @@ impl<'a> Sheet<'a> {
                 None => Candidate { value: None, spread: None, eligible: false },
             })
             .collect();
-        let winners = marks::winners(figure, &candidates);
+        let mut winners = marks::winners(figure, &candidates);
+        // A floor that beats the best of the others shows that it is not the best.
+        let floors = cells.iter().zip(&candidates).filter(|(cell, _)| {
+            cell.is_some_and(|cell| {
+                marks::marks_of(figure, &cell.summary, kind, settings).contains(&Mark::GeneratorBound)
+            })
+        });
+        let floor =
+            floors.filter_map(|(_, candidate)| candidate.value).reduce(|a, b| marks::better(figure, a, b));
+        let best = candidates.iter().zip(&winners).filter(|(_, won)| **won).filter_map(|(c, _)| c.value);
+        if let (Some(floor), Some(best)) = (floor, best.reduce(|a, b| marks::better(figure, a, b)))
+            && floor != best
+            && marks::better(figure, floor, best) == floor
+        {
+            winners.fill(false);
+        }
         let texts: Vec<String> = cells.iter().map(|cell| self.shown(*cell, figure).text).collect();
         let best: Vec<&String> =
             texts.iter().zip(&winners).filter(|(_, won)| **won).map(|(t, _)| t).collect();

@@ -96,7 +96,8 @@ fn figures(out: &mut String, m: &Measurement) -> std::fmt::Result {
     }
     if let Some(in_flight) = m.in_flight {
         let offered = u64::from(m.connections) * u64::from(m.concurrency);
-        row(out, "In flight", &format!("{in_flight:.2} of {offered} on average"))?;
+        let whose = if m.requests.failed > 0 { ", those that failed left out" } else { "" };
+        row(out, "In flight", &format!("{in_flight:.2} of {offered} on average{whose}"))?;
     }
     Ok(())
 }

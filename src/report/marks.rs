@@ -64,8 +64,8 @@ impl Mark {
                  latency, Little's law), so its latencies describe a lighter load and win nothing"
             }
             Self::GeneratorBound => {
-                "the load generator was at its limit and the server was not: the figures are a floor \
-                 of what the server can do, and win nothing"
+                "the load generator was at its limit and the server was not: rate and latencies are a \
+                 floor of what the server can do; they win nothing, and nothing they beat wins"
             }
             Self::Unstable => {
                 "the rounds differ by more than the threshold, so the median may not repeat; wins nothing"
@@ -85,7 +85,9 @@ impl Mark {
         match self {
             Self::Starved => kind == SectionKind::Setup || matches!(figure, Figure::Latency(_)),
             Self::FewerRounds => figure == Figure::Rate,
-            Self::GeneratorBound | Self::Unstable | Self::Tainted => true,
+            // How hard a server is driven hardly changes what a request costs it.
+            Self::GeneratorBound => figure != Figure::Cpu,
+            Self::Unstable | Self::Tainted => true,
         }
     }
 
@@ -121,6 +123,11 @@ pub fn may_win(figure: Figure, summary: &Summary, kind: SectionKind, settings: &
         Verdict::Valid | Verdict::Starved | Verdict::GeneratorBound | Verdict::Unstable | Verdict::Tainted
     );
     usable && !marks_of(figure, summary, kind, settings).iter().any(|mark| mark.keeps_from_winning())
+}
+
+/// The better of two figures of a column: the higher rate, the lower of anything else.
+pub fn better(figure: Figure, a: f64, b: f64) -> f64 {
+    if figure == Figure::Rate { a.max(b) } else { a.min(b) }
 }
 
 /// What a footnote says of a marked cell, after its name: `~72.6 in flight`.

@@ -8,8 +8,8 @@ use super::marks::{self, Mark};
 use super::text::{self, MISSING, Side, code, escape, table};
 use super::{notes, quoted};
 use crate::results::{
-    CellRecord, Environment, Protocol, Results, SectionKind, SectionRecord, ServerRecord, Session, Settings,
-    Verdict, WaitMode, stats,
+    BUSY_LOAD, CellRecord, Environment, Protocol, Results, SectionKind, SectionRecord, ServerRecord, Session,
+    Settings, Verdict, WaitMode, stats,
 };
 use crate::time::Span;
 use crate::units::format_duration;
@@ -281,13 +281,13 @@ fn wait_name(wait: WaitMode) -> &'static str {
     }
 }
 
-/// Load at the start of each session. Quiet is less than half a runnable task for each CPU.
+/// Load at the start of each session.
 fn machine_load(results: &Results) -> String {
     let loads = results.sessions.iter().map(|session| {
         let cpus = f64::from(session.environment.logical_cpus);
         match session.environment.load_at_start {
             Some(load) => {
-                format!("{load:.2} at start ({})", if load < cpus / 2.0 { "quiet" } else { "busy" })
+                format!("{load:.2} at start ({})", if load > BUSY_LOAD * cpus { "busy" } else { "quiet" })
             }
             None => MISSING.into(),
         }

@@ -11,3 +11,7 @@ pub mod verdict;
 pub mod version;
 
 pub use model::*;
+
+/// Load average for each CPU above which a machine is called busy: a quarter of a task waiting or
+/// running on each shows in a measurement.
+pub const BUSY_LOAD: f64 = 0.25;

@@ -40,6 +40,8 @@ pub(super) struct Figures {
     pub server_cpu_spread: Option<f64>,
     pub server_peak_rss_kib: Option<u64>,
     pub server_busy: Option<f64>,
+    /// Share of the server CPUs' time used by the server's own processes.
+    pub server_own: Option<f64>,
     pub server_busiest_thread: Option<f64>,
     pub generator_busy: Option<f64>,
     pub generator_cpu_us_per_request: Option<f64>,
@@ -70,6 +72,9 @@ impl Figures {
                 .filter_map(|r| r.round.server.as_ref().map(|s| s.peak_rss_kib))
                 .max(),
             server_busy: median(&server(&|s| s.cpus_busy)),
+            server_own: median(
+                &rounds.iter().filter_map(|r| own_share(r, settings.server_cpus.len())).collect::<Vec<_>>(),
+            ),
             server_busiest_thread: median(&server(&|s| s.busiest_thread)),
             generator_busy: median(&figure(&generator_busy)),
             generator_cpu_us_per_request: median(&figure(&|m| {
@@ -147,6 +152,13 @@ pub fn percentile_key(percentile: f64) -> String {
 /// connect, so this counts the connections in use.
 pub(super) fn in_flight(measurement: &Measurement) -> Option<f64> {
     little_law(measurement.requests_per_second?, measurement.latency_us.as_ref()?.mean)
+}
+
+/// CPU time of the server's processes in one round as a share of its `cpus` CPUs' time.
+fn own_share(round: &Measured<'_>, cpus: usize) -> Option<f64> {
+    let sample = round.round.server.as_ref()?;
+    let available = round.measurement.window.length_s? * 1e6 * cpus as f64;
+    (available > 0.0).then(|| sample.cpu_user_us.saturating_add(sample.cpu_system_us) as f64 / available)
 }
 
 /// Busiest generator thread of one round, 0 to 1.

@@ -10,6 +10,8 @@ use super::{
 };
 use crate::units::group_thousands;
 
+/// Share of the server CPUs' time that has to be its own processes' for busy CPUs to be its limit.
+const SERVER_OWN: f64 = 0.6;
 /// A thread or a set of CPUs at or above this share of its time is at its limit.
 const SERVER_AT_LIMIT: f64 = 0.9;
 /// A generator thread at or above this share of its time is at its limit.
@@ -253,7 +255,12 @@ fn tainted(rounds: &[Measured<'_>]) -> Option<(Verdict, String)> {
     let sum = |count: fn(&Measurement) -> u64| {
         rounds.iter().fold(0u64, |total, r| total.saturating_add(count(r.measurement)))
     };
-    let failed = sum(|m| m.requests.failed.saturating_add(m.connection.failed));
+    // Errors that ended no request count as well: a server that breaks the framing after each answer
+    // is not to be believed. Failed connections of all stages are in no window's errors.
+    let failed = sum(|m| {
+        let errors = m.errors.iter().fold(0u64, |total, error| total.saturating_add(error.count));
+        errors.max(m.requests.failed.saturating_add(m.connection.failed))
+    });
     let all = sum(|m| m.requests.ok).saturating_add(failed);
     let share = failed as f64 / all as f64;
     if all == 0 || share <= TAINTED_ABOVE {
@@ -319,7 +326,10 @@ fn bound(figures: &Figures) -> Option<Bound> {
     if server.is_none() && figures.generator_busy.is_none() {
         return None;
     }
-    Some(if server.is_some_and(|busy| busy >= SERVER_AT_LIMIT) {
+    let at_limit = |share: Option<f64>| share.is_some_and(|busy| busy >= SERVER_AT_LIMIT);
+    // CPUs that were busy with somebody else's work are no limit of the server's.
+    let own = figures.server_own.is_none_or(|own| own >= SERVER_OWN);
+    Some(if at_limit(figures.server_busiest_thread) || (at_limit(figures.server_busy) && own) {
         Bound::Server
     } else if figures.generator_busy.is_some_and(|busy| busy >= GENERATOR_AT_LIMIT) {
         Bound::Generator

@@ -100,6 +100,12 @@ pub fn check(
 /// # Errors
 /// Those of the file system, and files that are too large for a scenario or a server's configuration.
 pub fn read_from_disk(path: &Path) -> std::io::Result<String> {
+    if path.is_dir() && !path.ends_with("servers") {
+        return Err(std::io::Error::new(
+            std::io::ErrorKind::IsADirectory,
+            "it is a folder; name a file in it",
+        ));
+    }
     if path.is_dir() {
         let mut names = Vec::new();
         for entry in std::fs::read_dir(path)? {

@@ -35,6 +35,13 @@ pub(super) fn servers(
                 spec.name
             )));
         }
+        if let Some(other) = specs.iter().find(|other| other.label == spec.label) {
+            let place = server.label.as_ref().map_or(&server.place, |label| &label.place);
+            return Err(place.mistake(format_args!(
+                "`{}` has the label {:?} already; give this one another, tables could not tell them apart",
+                other.name, spec.label
+            )));
+        }
         for (port, number) in [(&server.port, spec.port), (&server.tls_port, spec.tls_port)] {
             let (Some(port), Some(number)) = (port, number) else { continue };
             if let Some(other) = ports.insert(number, spec.name.clone()) {

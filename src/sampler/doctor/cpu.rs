@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::{bad, ok, unknown, unreadable, warn};
-use crate::results::Finding;
+use crate::results::{BUSY_LOAD, Finding};
 use crate::sampler::read::Text;
 use crate::sampler::stat::{CpuTimes, format_cpu_list, parse_cpu_list, parse_cpu_times, parse_load};
 
@@ -230,9 +230,6 @@ fn cpus_in_words(cpus: &[u32]) -> String {
 
 /// A hundredth of the wanted time is as much as rounds commonly differ by.
 const MUCH_STOLEN: f64 = 0.01;
-
-/// Load for each CPU above which somebody else is at work.
-const BUSY_LOAD: f64 = 0.25;
 
 /// Clock sources with a vDSO reading (vdso(7)): x86, its hypervisors, Arm, RISC-V, s390, POWER.
 const FAST_CLOCKS: [&str; 7] = [

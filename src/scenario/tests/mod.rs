@@ -251,7 +251,12 @@ fn the_disk_is_read_within_bounds() {
     std::fs::write(file("b.toml"), "x = 1\n").unwrap();
     std::fs::write(file("a.toml"), vec![b'#'; (1 << 20) + 1]).unwrap();
     assert_eq!(read_from_disk(&file("b.toml")).unwrap(), "x = 1\n");
-    assert_eq!(read_from_disk(folder.path()).unwrap(), "a.toml\nb.toml");
+    // Only `servers/` is listed, for suggestions; any other folder given for a scenario is a mistake.
+    assert_eq!(read_from_disk(folder.path()).unwrap_err().kind(), ErrorKind::IsADirectory);
+    let servers = folder.path().join("servers");
+    std::fs::create_dir_all(servers.join("nginx")).unwrap();
+    std::fs::create_dir(servers.join("caddy")).unwrap();
+    assert_eq!(read_from_disk(&servers).unwrap(), "caddy\nnginx");
     assert_eq!(read_from_disk(&file("a.toml")).unwrap_err().kind(), ErrorKind::FileTooLarge);
     assert_eq!(read_from_disk(&file("c.toml")).unwrap_err().kind(), ErrorKind::NotFound);
 }
