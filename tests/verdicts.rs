@@ -263,6 +263,34 @@ fn what_bound_a_cell_is_read_from_both_sides() {
     }
 }
 
+/// Somebody else's work on the server's CPUs is no limit of the server's.
+#[test]
+fn foreign_load_does_not_make_a_server_the_limit() {
+    let s = bent(|r| {
+        r.measurement.as_mut().unwrap().generator.threads.iter_mut().for_each(|t| t.busy = Some(0.5));
+        let server = r.server.as_mut().unwrap();
+        (server.cpus_busy, server.busiest_thread) = (Some(0.99), Some(0.05));
+        (server.cpu_user_us, server.cpu_system_us) = (1_000, 1_000);
+    });
+    assert_eq!(s.bound, Some(Bound::Neither));
+}
+
+/// Errors that ended no request, such as bytes after every answer, taint a cell like failures.
+#[test]
+fn errors_beside_ok_answers_taint_a_cell() {
+    let s = bent_measurement(|m| {
+        m.errors = vec![ErrorCount {
+            phase: Phase::Framing,
+            kind: "unsolicited-bytes".into(),
+            count: m.requests.ok,
+            requests: 0,
+            example: None,
+        }];
+    });
+    assert_eq!(s.verdict, Verdict::Tainted);
+    assert!(s.reasons[0].contains("unsolicited-bytes"), "{:?}", s.reasons);
+}
+
 #[test]
 fn verdicts_stand_weightiest_first_each_with_its_reason() {
     let s = bent(|r| {
