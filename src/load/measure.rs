@@ -3,10 +3,12 @@
 
 use std::collections::BTreeMap;
 
+use nix::sys::resource::{UsageWho, getrusage};
+
 use super::plan::{Limit, LoadPlan};
 use super::record::{Counts, Latencies, Record, Stage};
 use super::worker::{Outcome, Usage};
-use super::{LoadError, Prepared, tls, uring};
+use super::{LoadError, Prepared, tls};
 use crate::results::{
     Connections, Generator, GeneratorThread, Latency, Measurement, Phase, Requests, Transfer, WaitMode,
     Warning, Window, histogram, stats,
@@ -190,7 +192,7 @@ fn generator(
             .enumerate()
             .map(|(index, outcome)| thread(plan, index, &outcome.usage, length))
             .collect(),
-        peak_rss_kib: uring::resident_kib(),
+        peak_rss_kib: resident_kib(),
     }
 }
 
@@ -206,6 +208,11 @@ fn thread(plan: &LoadPlan, index: usize, usage: &Usage, length: Option<Span>) ->
             ((usage.work_user() + usage.system).as_secs_f64() / length.as_secs_f64()).clamp(0.0, 1.0)
         }),
     }
+}
+
+/// Largest resident memory of this process so far in KiB (getrusage(2)).
+fn resident_kib() -> u64 {
+    getrusage(UsageWho::RUSAGE_SELF).map_or(0, |usage| u64::try_from(usage.max_rss()).unwrap_or(0))
 }
 
 /// Figures of what a worker recorded: quantiles from the histogram, mean and extremes exact.

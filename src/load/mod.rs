@@ -21,6 +21,7 @@ use std::sync::Arc;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::unistd::Pid;
 
 use self::client::{Expectation, Job};
@@ -220,11 +221,17 @@ fn validate(plan: &LoadPlan) -> Result<(), LoadError> {
         }
         _ => (),
     }
-    let (needed, limit) = (u64::from(plan.connections) + SPARE_DESCRIPTORS, uring::raise_fd_limit());
+    let (needed, limit) = (u64::from(plan.connections) + SPARE_DESCRIPTORS, raise_fd_limit());
     if needed > limit {
         return Err(LoadError::Descriptors { connections: plan.connections, needed, limit });
     }
     Ok(())
+}
+
+/// Raises the soft limit of open files to the hard one and returns it (getrlimit(2)).
+fn raise_fd_limit() -> u64 {
+    let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else { return 1024 };
+    if soft < hard && setrlimit(Resource::RLIMIT_NOFILE, hard, hard).is_ok() { hard } else { soft }
 }
 
 /// The first address that takes a connection; of several only, since one needs no choice.

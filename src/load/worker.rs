@@ -126,7 +126,6 @@ pub struct Worker<'a> {
     next_scan: Instant,
     connecting: u32,
     up: u64,
-    connects: u64,
     polling: Span,
     now: Instant,
     outcome: Counters,
@@ -182,7 +181,6 @@ impl<'a> Worker<'a> {
             next_scan: Instant::default(),
             connecting: 0,
             up: 0,
-            connects: 0,
             polling: Span::ZERO,
             now: clock::now(),
             outcome: Counters::default(),
@@ -502,7 +500,7 @@ impl<'a> Worker<'a> {
             }
             0 => slot.client.closed(&self.job, &mut self.record, self.now),
             // The buffers were all in use; they come back with this batch.
-            errno if errno == -libc_enobufs() => Step::Going,
+            errno if errno == -(Errno::ENOBUFS as i32) => Step::Going,
             errno => Step::Failed(errno_fault(Phase::Read, errno)),
         };
         self.after(index, step)?;
@@ -711,11 +709,10 @@ impl<'a> Worker<'a> {
         slot.begun = self.now;
         slot.link = Link::Connecting;
         self.connecting += 1;
-        self.connects += 1;
         self.outcome.attempted += 1;
         let sources = &self.assignment.sources;
         // Binding costs two system calls, so it is left out while ports cannot have run short.
-        let source = match self.connects {
+        let source = match self.outcome.attempted {
             ..UNBOUND_CONNECTS => None,
             count => sources.get((count % sources.len().max(1) as u64) as usize).copied(),
         };
@@ -818,10 +815,6 @@ fn errno_fault(phase: Phase, negated: i32) -> Fault {
         _ => errno.desc().to_lowercase(),
     };
     Fault { phase, kind: format!("{errno:?}"), text }
-}
-
-fn libc_enobufs() -> i32 {
-    Errno::ENOBUFS as i32
 }
 
 /// Connections that one worker establishes at the same time before load begins.

@@ -3,5 +3,3 @@
 
 pub mod h1;
 pub mod tls;
-
-pub use h1::Violation as H1Violation;

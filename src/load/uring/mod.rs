@@ -15,5 +15,5 @@ mod token;
 
 pub use features::{Features, RingError};
 pub use ring::{Completion, Config, ImageId, Ring, Waker};
-pub use socket::{Address, raise_fd_limit, resident_kib};
+pub use socket::Address;
 pub use token::{Op, Token};

@@ -1,4 +1,4 @@
-//! Owns sockets before they enter the ring, their addresses, and the process's limits.
+//! Owns sockets before they enter the ring, and their addresses.
 
 use std::fmt;
 use std::io;
@@ -136,34 +136,4 @@ fn set_option(fd: &OwnedFd, level: libc::c_int, name: libc::c_int) -> io::Result
         libc::setsockopt(fd.as_raw_fd(), level, name, (&raw const on).cast(), size_of::<libc::c_int>() as u32)
     };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-}
-
-/// Raises the soft limit of open files to the hard one and returns it (getrlimit(2)).
-pub fn raise_fd_limit() -> u64 {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: `limit` is a valid rlimit for both calls.
-    unsafe {
-        if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) < 0 {
-            return 1024;
-        }
-        if limit.rlim_cur < limit.rlim_max {
-            let raised = libc::rlimit { rlim_cur: limit.rlim_max, rlim_max: limit.rlim_max };
-            if libc::setrlimit(libc::RLIMIT_NOFILE, &raw const raised) == 0 {
-                return raised.rlim_cur;
-            }
-        }
-    }
-    limit.rlim_cur
-}
-
-/// Largest resident memory of this process so far in KiB (getrusage(2)).
-pub fn resident_kib() -> u64 {
-    // SAFETY: all zeroes is a valid rusage, and the call only writes to it.
-    unsafe {
-        let mut usage: libc::rusage = MaybeUninit::zeroed().assume_init();
-        if libc::getrusage(libc::RUSAGE_SELF, &raw mut usage) < 0 {
-            return 0;
-        }
-        u64::try_from(usage.ru_maxrss).unwrap_or(0)
-    }
 }
