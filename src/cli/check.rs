@@ -257,6 +257,7 @@ impl PlanSection {
         let (kind, counted) = match section.kind {
             SectionKind::ClosedLoop => ("closed-loop", "requests"),
             SectionKind::Setup => ("setup", "connections"),
+            SectionKind::Ratio => ("ratio", "requests"),
         };
         let window = match section.limit {
             SectionLimit::Duration(duration) => format_duration(duration),

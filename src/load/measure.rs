@@ -68,6 +68,8 @@ pub(super) fn measurement(
         seconds: record.seconds(),
         generator: generator(plan, prepared, &outcomes, &record, length),
         lifetime,
+        multiplexing: None,
+        stalls: Vec::new(),
         warnings: Vec::new(),
     };
     measurement.warnings = warnings(plan, &measurement);
@@ -114,6 +116,8 @@ fn lifetime(record: &Record) -> Requests {
         failed,
         unfinished: last.unfinished,
         oldest_unfinished_us: last.oldest_unfinished_us,
+        replayed: record.stages.iter().map(|counts| counts.requests.replayed).sum(),
+        interrupted: record.stages.iter().map(|counts| counts.requests.interrupted).sum(),
     }
 }
 

@@ -195,8 +195,8 @@ impl Prepared {
             length: plan.expect.length,
         };
         let tls = match plan.protocol {
-            Protocol::H1 => None,
-            Protocol::H1s => Some(tls::Settings::new(plan)?),
+            Protocol::H1 | Protocol::H2c => None,
+            Protocol::H1s | Protocol::H2 => Some(tls::Settings::new(plan)?),
         };
         let address = choose_address(plan)?;
         let sources = source_addresses(plan, &address);

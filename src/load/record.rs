@@ -260,6 +260,8 @@ pub fn add_requests(a: Requests, b: Requests) -> Requests {
         failed: a.failed + b.failed,
         unfinished: a.unfinished + b.unfinished,
         oldest_unfinished_us: a.oldest_unfinished_us.max(b.oldest_unfinished_us),
+        replayed: a.replayed + b.replayed,
+        interrupted: a.interrupted + b.interrupted,
     }
 }
 

@@ -78,7 +78,9 @@ pub(super) fn sheets<'a>(results: &'a Results, section: &'a SectionRecord) -> Ve
     }
     protocols.sort();
     match section.kind {
-        SectionKind::ClosedLoop => protocols.iter().map(|p| Sheet::new(results, section, &[*p])).collect(),
+        SectionKind::ClosedLoop | SectionKind::Ratio => {
+            protocols.iter().map(|p| Sheet::new(results, section, &[*p])).collect()
+        }
         SectionKind::Setup if protocols.is_empty() => Vec::new(),
         SectionKind::Setup => vec![Sheet::new(results, section, &protocols)],
     }
@@ -101,7 +103,7 @@ impl<'a> Sheet<'a> {
     /// The table of figures.
     pub(super) fn figures(&self) -> Grid {
         match self.section.kind {
-            SectionKind::ClosedLoop => {
+            SectionKind::ClosedLoop | SectionKind::Ratio => {
                 let mut groups = vec![self.group("req/s", Figure::Rate)];
                 for percentile in &self.results.settings.percentiles {
                     let name = percentile_name(*percentile);
@@ -116,8 +118,8 @@ impl<'a> Sheet<'a> {
                 let rows = rates.into_iter().zip(cpu);
                 let rows = rows.map(|((label, rates), (_, cpu))| (label, [rates, cpu].concat())).collect();
                 let per_second = self.columns.iter().map(|column| match column.protocol {
-                    Protocol::H1 => format!("{} conn/s", column.title),
-                    Protocol::H1s => format!("{} handshakes/s", column.title),
+                    Protocol::H1 | Protocol::H2c => format!("{} conn/s", column.title),
+                    Protocol::H1s | Protocol::H2 => format!("{} handshakes/s", column.title),
                 });
                 let cpu = self.columns.iter().map(|column| format!("{} CPU µs/conn", column.title));
                 Grid {
@@ -323,7 +325,7 @@ fn columns(section: &SectionRecord, protocol: Protocol) -> Vec<Column> {
     let single = sizes.iter().all(|(_, concurrency)| *concurrency == 1);
     let size = |(c, m): (u32, u32)| if single { format!("C = {c}") } else { format!("{c} x {m}") };
     let title = |of: (u32, u32)| match section.kind {
-        SectionKind::ClosedLoop => size(of),
+        SectionKind::ClosedLoop | SectionKind::Ratio => size(of),
         SectionKind::Setup if sizes.len() == 1 => scheme(protocol).to_owned(),
         SectionKind::Setup => format!("{} ({})", scheme(protocol), size(of)),
     };
@@ -336,6 +338,8 @@ fn scheme(protocol: Protocol) -> &'static str {
     match protocol {
         Protocol::H1 => "http",
         Protocol::H1s => "https",
+        Protocol::H2c => "h2c",
+        Protocol::H2 => "h2",
     }
 }
 

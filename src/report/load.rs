@@ -37,6 +37,8 @@ fn head(out: &mut String, m: &Measurement) -> std::fmt::Result {
     let name = match m.protocol {
         Protocol::H1 => "HTTP/1.1",
         Protocol::H1s => "HTTP/1.1 over TLS",
+        Protocol::H2c => "HTTP/2",
+        Protocol::H2 => "HTTP/2 over TLS",
     };
     write!(out, "{}  {name}", m.url)?;
     if let Some(n) = &m.negotiated {

@@ -301,6 +301,7 @@ fn section_view(results: &Results, section: &SectionRecord) -> SectionView {
         kind: match section.kind {
             SectionKind::ClosedLoop => "closed-loop",
             SectionKind::Setup => "setup",
+            SectionKind::Ratio => "ratio",
         },
         tables: grid::sheets(results, section).iter().map(|sheet| table_view(results, sheet)).collect(),
     }
@@ -310,6 +311,8 @@ fn table_view(results: &Results, sheet: &Sheet<'_>) -> TableView {
     TableView {
         protocol: match sheet.protocol() {
             Some(Protocol::H1s) => "HTTP/1.1 over TLS",
+            Some(Protocol::H2c) => "HTTP/2",
+            Some(Protocol::H2) => "HTTP/2 over TLS",
             Some(Protocol::H1) | None => "HTTP/1.1",
         },
         figures: grid_table(&sheet.figures()),

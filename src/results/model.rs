@@ -21,6 +21,10 @@ pub enum Protocol {
     H1,
     /// HTTP/1.1 over TLS.
     H1s,
+    /// Cleartext HTTP/2 with prior knowledge.
+    H2c,
+    /// HTTP/2 over TLS, by ALPN.
+    H2,
 }
 
 /// How a generator thread waits for completions; see `docs/methodology.md`.
@@ -242,6 +246,8 @@ pub enum SectionKind {
     ClosedLoop,
     /// Every request on a connection of its own.
     Setup,
+    /// Two protocols of the same server and listener beside each other, cell by cell.
+    Ratio,
 }
 
 /// One table of the report.
@@ -446,15 +452,48 @@ pub struct Measurement {
     pub generator: Generator,
     /// Requests over the whole life of the generator: warm-up, window and drain.
     pub lifetime: Requests,
+    /// How the server bounded concurrent requests on a connection; `null` for HTTP/1.1, and when no
+    /// connection came up.
+    #[serde(default)]
+    pub multiplexing: Option<Multiplexing>,
+    /// Connections that made no progress for two seconds with requests in flight: what they waited for.
+    #[serde(default)]
+    pub stalls: Vec<Stall>,
     /// What a user should know before believing the figures.
     pub warnings: Vec<Warning>,
+}
+
+/// Concurrent requests on a connection, as the server allowed them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Multiplexing {
+    /// Effective M: the smallest that was in force on any connection during the window, at most M.
+    pub effective_least: u32,
+    /// The largest one.
+    pub effective_most: u32,
+    /// GOAWAY frames of the window.
+    pub goaways: u64,
+    /// Streams refused (REFUSED_STREAM) in the window.
+    pub refused: u64,
+}
+
+/// A connection on which nothing moved.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Stall {
+    /// Requests in flight on it.
+    pub in_flight: u32,
+    /// For how long nothing had been received, in µs.
+    pub idle_us: u64,
+    /// Flow-control windows and states of its streams, in words.
+    pub state: String,
 }
 
 /// What a connection was negotiated to.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Negotiated {
-    /// HTTP version of the responses: `HTTP/1.1` or `HTTP/1.0`.
+    /// HTTP version of the responses: `HTTP/1.1`, `HTTP/1.0` or `HTTP/2`.
     pub http: String,
     /// ALPN protocol; `null` when none was agreed or no TLS was used.
     pub alpn: Option<String>,
@@ -502,6 +541,13 @@ pub struct Requests {
     pub unfinished: u64,
     /// Age of the oldest unfinished one at the closing edge, in µs.
     pub oldest_unfinished_us: Option<u64>,
+    /// How often a request was sent again because the server said that it had not processed it (GOAWAY,
+    /// REFUSED_STREAM). Such a request counts once as started, and its latency runs from its first send.
+    #[serde(default)]
+    pub replayed: u64,
+    /// Of `failed`: under way when the server reset their stream or ended their connection.
+    #[serde(default)]
+    pub interrupted: u64,
 }
 
 /// Bytes moved.
@@ -558,7 +604,8 @@ pub struct ErrorCount {
     pub kind: String,
     /// How often.
     pub count: u64,
-    /// Of `count`: how many ended a request (the rest hit a connection without one).
+    /// Of `count`: how many ended a request (the rest hit a connection without one). Each request that
+    /// an error of its connection ended counts.
     pub requests: u64,
     /// One example in words.
     pub example: Option<String>,
@@ -580,6 +627,10 @@ pub enum Phase {
     Framing,
     /// A response that did not come in time.
     Timeout,
+    /// A stream reset by the server, or a connection ended with requests of many streams on it.
+    Interrupted,
+    /// A request that the server refused to process again and again.
+    Refused,
     /// A well-formed response that is not the expected one.
     Unexpected,
 }

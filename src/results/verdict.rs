@@ -135,10 +135,14 @@ fn wrong_protocol(asked: Protocol, negotiated: &Negotiated) -> Option<String> {
     let right = match asked {
         Protocol::H1 => http1 && negotiated.tls.is_none() && alpn.is_none(),
         Protocol::H1s => http1 && negotiated.tls.is_some() && matches!(alpn, None | Some("http/1.1")),
+        Protocol::H2c => negotiated.http == "HTTP/2" && negotiated.tls.is_none(),
+        Protocol::H2 => negotiated.http == "HTTP/2" && alpn == Some("h2"),
     };
     let asked = match asked {
         Protocol::H1 => "HTTP/1.1 in cleartext",
         Protocol::H1s => "HTTP/1.1 over TLS",
+        Protocol::H2c => "HTTP/2 in cleartext",
+        Protocol::H2 => "HTTP/2 over TLS",
     };
     (!right).then(|| {
         format!(
@@ -316,6 +320,8 @@ pub fn phase_name(phase: Phase) -> &'static str {
         Phase::Framing => "framing",
         Phase::Timeout => "timeout",
         Phase::Unexpected => "unexpected",
+        Phase::Interrupted => "interrupted",
+        Phase::Refused => "refused",
     }
 }
 
@@ -361,7 +367,7 @@ fn starved(cell: &CellRecord, kind: SectionKind, figures: &Figures) -> Option<(V
     }
     let in_flight = figures.in_flight.filter(|n| stats::starved(*n, offered))?;
     let what = match kind {
-        SectionKind::ClosedLoop => "in flight",
+        SectionKind::ClosedLoop | SectionKind::Ratio => "in flight",
         SectionKind::Setup => "connections in use",
     };
     Some((Verdict::Starved, format!("{} of {offered} {what}", approximate(in_flight))))

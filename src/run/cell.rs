@@ -243,6 +243,8 @@ fn phase_in_words(phase: Phase) -> &'static str {
         Phase::Framing => "framing",
         Phase::Timeout => "timeout",
         Phase::Unexpected => "unexpected",
+        Phase::Interrupted => "interrupted",
+        Phase::Refused => "refused",
     }
 }
 

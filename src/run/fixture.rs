@@ -121,6 +121,8 @@ pub(crate) fn measurement(ok: u64) -> Measurement {
             peak_rss_kib: 0,
         },
         lifetime: requests,
+        multiplexing: None,
+        stalls: vec![],
         warnings: vec![],
     }
 }

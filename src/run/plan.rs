@@ -69,8 +69,8 @@ pub(crate) fn probe(scenario: &Scenario, protocol: Protocol, ports: Ports) -> Lo
 /// loopback; a server that listens on `::` accepts it as well.
 fn target(protocol: Protocol, ports: Ports, path: &str) -> Target {
     let (scheme, port, sni) = match protocol {
-        Protocol::H1 => ("http", ports.http, ""),
-        Protocol::H1s => ("https", ports.https, HOST),
+        Protocol::H1 | Protocol::H2c => ("http", ports.http, ""),
+        Protocol::H1s | Protocol::H2 => ("https", ports.https, HOST),
     };
     let authority = format!("{HOST}:{port}");
     Target {

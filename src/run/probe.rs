@@ -51,7 +51,7 @@ fn judge(measurement: &Measurement) -> Probe {
             Probe::NotYet(format!("the connection for {url} ended during the TLS handshake ({})", error.kind))
         }
         Phase::Tls => Probe::Wrong(format!("the TLS handshake for {url} failed: {detail}")),
-        Phase::Write | Phase::Read => {
+        Phase::Write | Phase::Read | Phase::Interrupted | Phase::Refused => {
             Probe::NotYet(format!("the connection ended before {url} answered ({})", error.kind))
         }
         Phase::Timeout => Probe::NotYet(format!(

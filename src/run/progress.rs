@@ -173,7 +173,7 @@ pub(crate) fn outcome(round: &RoundRecord, kind: SectionKind, summary: &Summary)
 
 fn figures(kind: SectionKind, summary: &Summary) -> String {
     let unit = match kind {
-        SectionKind::ClosedLoop => "req/s",
+        SectionKind::ClosedLoop | SectionKind::Ratio => "req/s",
         SectionKind::Setup => "conn/s",
     };
     let mut parts = Vec::new();

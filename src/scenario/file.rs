@@ -17,11 +17,12 @@ use crate::time::Span;
 pub const FORMAT: i64 = 1;
 
 /// Protocols by the names they have in scenarios.
-pub(super) const PROTOCOLS: &[(&str, Protocol)] = &[("h1", Protocol::H1), ("h1s", Protocol::H1s)];
+pub(super) const PROTOCOLS: &[(&str, Protocol)] =
+    &[("h1", Protocol::H1), ("h1s", Protocol::H1s), ("h2c", Protocol::H2c), ("h2", Protocol::H2)];
 
 /// Kinds of section by name.
 pub(super) const KINDS: &[(&str, SectionKind)] =
-    &[("closed-loop", SectionKind::ClosedLoop), ("setup", SectionKind::Setup)];
+    &[("closed-loop", SectionKind::ClosedLoop), ("setup", SectionKind::Setup), ("ratio", SectionKind::Ratio)];
 
 /// How a generator can wait, by name.
 pub(super) const WAITS: &[(&str, WaitMode)] =

@@ -71,7 +71,7 @@ fn check(
     let limit = limit(raw, kind, run, &cells)?;
     let warmup = match (&raw.warmup, kind) {
         (Some(warmup), _) => warmup.value,
-        (None, SectionKind::ClosedLoop) => run.warmup,
+        (None, SectionKind::ClosedLoop | SectionKind::Ratio) => run.warmup,
         // Every connection is new, so that there is little a warm-up would warm.
         (None, SectionKind::Setup) => Span::ZERO,
     };
@@ -115,7 +115,7 @@ fn cells(raw: &RawSection, kind: SectionKind, machine: &Machine) -> Result<Vec<C
     let Some(list) = &raw.cells else {
         return match kind {
             SectionKind::Setup => Ok(vec![DEFAULT_SETUP_CELL]),
-            SectionKind::ClosedLoop => {
+            SectionKind::ClosedLoop | SectionKind::Ratio => {
                 Err(raw.place.missing("cells").mistake("missing; write cells like `[\"1x1\", \"50x1\"]`"))
             }
         };
@@ -145,7 +145,7 @@ fn check_cell(cell: Cell, kind: SectionKind, machine: &Machine) -> Result<(), St
                 cell.connections
             ),
             // Every protocol this version knows is HTTP/1.1.
-            SectionKind::ClosedLoop => format!(
+            SectionKind::ClosedLoop | SectionKind::Ratio => format!(
                 "{cell} asks for {} requests at once on a connection, HTTP/1.1 has one; write `{instead}x1`",
                 cell.concurrency
             ),
@@ -170,7 +170,7 @@ fn limit(
     cells: &[Cell],
 ) -> Result<SectionLimit, ScenarioError> {
     let (count, key, place) = match kind {
-        SectionKind::ClosedLoop => {
+        SectionKind::ClosedLoop | SectionKind::Ratio => {
             if let (Some(count), place) = (&raw.connections, &raw.keys.connections) {
                 return Err(place.as_ref().unwrap_or(&count.place).mistake(
                     "counts fresh connections, which only a setup section opens; write `requests`, or say how \

@@ -171,8 +171,8 @@ impl Values {
     ) -> Result<Self, ServerError> {
         let mut values = Self::of_build(host, spec)?;
         let port = match protocol {
-            Protocol::H1 => ports.http,
-            Protocol::H1s => ports.https,
+            Protocol::H1 | Protocol::H2c => ports.http,
+            Protocol::H1s | Protocol::H2 => ports.https,
         };
         values.0.insert("port", port.to_string());
         values.0.insert("http_port", ports.http.to_string());

@@ -268,6 +268,8 @@ pub fn measurement(cell: &CellRecord, requests_per_second: f64, mean_us: f64) ->
             peak_rss_kib: 6_000,
         },
         lifetime: requests,
+        multiplexing: None,
+        stalls: vec![],
         warnings: vec![],
     }
 }
