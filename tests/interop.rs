@@ -232,6 +232,7 @@ impl Served {
         match self.protocol {
             Protocol::H1 => assert_eq!(agreed, ("HTTP/1.1", None, None), "{what}"),
             Protocol::H1s => assert_eq!(agreed, ("HTTP/1.1", Some("http/1.1"), Some(self.tls)), "{what}"),
+            Protocol::H2c | Protocol::H2 => unreachable!("not driven yet"),
         }
         m
     }
@@ -277,8 +278,8 @@ fn ready(protocol: Protocol, ports: Ports) -> Probe {
 
 fn address(protocol: Protocol, ports: Ports) -> String {
     let port = match protocol {
-        Protocol::H1 => ports.http,
-        Protocol::H1s => ports.https,
+        Protocol::H1 | Protocol::H2c => ports.http,
+        Protocol::H1s | Protocol::H2 => ports.https,
     };
     format!("127.0.0.1:{port}")
 }

@@ -203,6 +203,7 @@ pub fn measurement(cell: &CellRecord, requests_per_second: f64, mean_us: f64) ->
         failed: 0,
         unfinished: in_flight,
         oldest_unfinished_us: Some(mean_us as u64),
+        ..Requests::default()
     };
     Measurement {
         url: format!("http{}://localhost:20080/", if tls { "s" } else { "" }),
