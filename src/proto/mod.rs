@@ -2,4 +2,5 @@
 //! file, thread or clock is touched below this module.
 
 pub mod h1;
+pub mod hpack;
 pub mod tls;
