@@ -673,7 +673,7 @@ mod tests {
         record.open_window(at(100));
         record.started();
         record.completed(&answer(0), at(150));
-        record.failed(&Fault { phase: Phase::Read, kind: "ECONNRESET".into(), text: String::new() }, true);
+        record.failed(&Fault { phase: Phase::Read, kind: "ECONNRESET".into(), text: String::new() }, 1);
         record.started();
         record.close_window(Some(Span::from_micros(7)));
         record.completed(&answer(160), at(250));

@@ -131,6 +131,8 @@ struct Continued {
 struct Server {
     /// The first SETTINGS have come.
     known: bool,
+    /// It has acknowledged this side's.
+    acknowledged: bool,
     max_streams: u32,
     initial_window: i32,
     frame_size: usize,
@@ -190,6 +192,7 @@ impl<T: Default + Clone> Connection<T> {
             next_stream: config.first_stream,
             server: Server {
                 known: false,
+                acknowledged: false,
                 max_streams: u32::MAX,
                 initial_window: DEFAULT_WINDOW,
                 frame_size: LEAST_FRAME_SIZE,
@@ -814,7 +817,9 @@ impl<T: Default + Clone> Connection<T> {
         }
         self.idle()?;
         if header.has(flag::ACK) {
-            self.decoder.settings_acknowledged();
+            if !std::mem::replace(&mut self.server.acknowledged, true) {
+                self.decoder.settings_acknowledged();
+            }
             return if payload.is_empty() { Ok(()) } else { Err(Violation::FrameSize) };
         }
         let (settings, rest) = payload.as_chunks::<6>();
