@@ -232,6 +232,12 @@ fn validate(plan: &LoadPlan) -> Result<(), LoadError> {
             plan.concurrency
         ));
     }
+    if plan.concurrency > 1 && !plan.keepalive {
+        return bad(format!(
+            "a connection for each request carries one, and {} at a time were asked for; use more connections instead",
+            plan.concurrency
+        ));
+    }
     match plan.limit {
         Limit::DurationNs(0) | Limit::Requests(0) => {
             return bad("a window of nothing measures nothing".into());
