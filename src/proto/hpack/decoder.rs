@@ -71,9 +71,9 @@ impl Decoder {
         self.decode_anew(block, kind)
     }
 
-    /// Reads a block that no memo knows, and remembers it.
+    /// Reads a block without asking a memo, and remembers it.
     #[inline(never)]
-    fn decode_anew(&mut self, block: &[u8], kind: Kind) -> Result<Section, HpackError> {
+    pub(super) fn decode_anew(&mut self, block: &[u8], kind: Kind) -> Result<Section, HpackError> {
         let generation = self.table.generation();
         self.memos[kind as usize].forget();
 
@@ -166,6 +166,11 @@ impl Decoder {
     /// Bytes that the dynamic table counts.
     pub(super) fn table_bytes(&self) -> u32 {
         self.table.size()
+    }
+
+    /// Whether the dynamic tables are the same.
+    pub(super) fn has_table_of(&self, other: &Self) -> bool {
+        self.table.is_same(&other.table)
     }
 }
 
