@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use hdrhistogram::Histogram;
 
-use crate::results::{Latency, Measurement, Protocol, WaitMode, histogram};
+use crate::results::{Latency, Measurement, WaitMode, histogram};
 use crate::units::{format_bytes, group_thousands};
 
 /// One measurement as text.
@@ -34,13 +34,7 @@ fn write(out: &mut String, m: &Measurement) -> std::fmt::Result {
 }
 
 fn head(out: &mut String, m: &Measurement) -> std::fmt::Result {
-    let name = match m.protocol {
-        Protocol::H1 => "HTTP/1.1",
-        Protocol::H1s => "HTTP/1.1 over TLS",
-        Protocol::H2c => "HTTP/2",
-        Protocol::H2 => "HTTP/2 over TLS",
-    };
-    write!(out, "{}  {name}", m.url)?;
+    write!(out, "{}  {}", m.url, m.protocol.prose())?;
     if let Some(n) = &m.negotiated {
         if !n.http.ends_with("1.1") {
             write!(out, ", server speaks {}", n.http)?;

@@ -210,7 +210,6 @@ mod tests {
     use crate::results::Protocol;
     use crate::run::fixture;
     use crate::run::schedule::visits;
-    use crate::scenario::protocol_name;
 
     #[test]
     fn cells_stand_in_the_order_server_protocol_cell() {
@@ -219,7 +218,7 @@ mod tests {
         let order: Vec<_> = results.sections[0]
             .cells
             .iter()
-            .map(|cell| format!("{} {} {}", cell.server, protocol_name(cell.protocol), cell.connections))
+            .map(|cell| format!("{} {} {}", cell.server, cell.protocol.name(), cell.connections))
             .collect();
         let expected =
             ["a h1 1", "a h1 10", "a h1s 1", "a h1s 10", "b h1 1", "b h1 10", "b h1s 1", "b h1s 10"];

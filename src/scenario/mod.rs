@@ -27,7 +27,6 @@ pub use estimate::Estimate;
 pub use file::FORMAT;
 pub use model::*;
 pub use pin::{Split, format_cpus, parse_cpus, split};
-pub use sections::protocol_name;
 
 /// A mistake in a scenario, ready to print: `file:line:column: key: what; suggestion`.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
