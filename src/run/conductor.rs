@@ -48,6 +48,8 @@ pub(crate) trait Stage {
 pub(crate) enum NotStarted {
     /// It did not do what it should.
     Server(ServerError),
+    /// It speaks another protocol than the section's.
+    OtherProtocol(ServerError),
     /// The run is to stop.
     Halted,
     /// The generator cannot work here at all: no cell could be measured.
@@ -142,6 +144,10 @@ impl<S: Stage, K: Keep> Conductor<'_, S, K> {
                 Err(NotStarted::Refused(message)) => return Err(RunError(message)),
                 // The cells keep no outcome, so that a resumed run makes them.
                 Err(NotStarted::Halted) => return Ok(()),
+                Err(NotStarted::OtherProtocol(error)) => {
+                    self.keep_start(start, None, None, Some(error.reason.clone()))?;
+                    return self.fail(&left, CellStatus::WrongProtocol, &error.reason, &error.log_tail);
+                }
                 Err(NotStarted::Server(error)) => {
                     self.keep_start(start, None, None, Some(error.reason.clone()))?;
                     let status = if error.absent { CellStatus::Absent } else { CellStatus::Failed };

@@ -5,7 +5,7 @@
 use super::cell::{Ending, Sampling, watch};
 use super::generator::Link;
 use super::plan::PROBE_TIMEOUT;
-use crate::results::{ErrorCount, Measurement, Phase, ServerSample};
+use crate::results::{ErrorCount, Measurement, Phase, ServerSample, verdict};
 use crate::server::Probe;
 use crate::time::{Instant, Span};
 use crate::units::format_duration;
@@ -19,6 +19,8 @@ pub(crate) enum Answer {
     Halted(String),
     /// The generator cannot work here: no server will ever be ready.
     Refused(String),
+    /// The server speaks another protocol than the one asked for, and will go on to.
+    OtherProtocol(String),
 }
 
 /// Asks once, by a generator that was started on [`super::plan::probe`].
@@ -29,7 +31,10 @@ pub(crate) fn ask(link: &mut impl Link) -> Answer {
     match (watched.ending, watched.measurement) {
         (Ending::Refused(message), _) => Answer::Refused(message),
         (Ending::Cut(reason), _) => Answer::Halted(reason),
-        (_, Some(measurement)) => Answer::Server(judge(&measurement)),
+        (_, Some(measurement)) => match verdict::other_protocol(&measurement.errors) {
+            Some(met) => Answer::OtherProtocol(verdict::not_asked_for(measurement.protocol, met)),
+            None => Answer::Server(judge(&measurement)),
+        },
         (Ending::Failed(reason), None) => Answer::Server(Probe::NotYet(reason)),
         (Ending::Measured, None) => Answer::Server(Probe::NotYet("the probe measured nothing".into())),
     }

@@ -160,7 +160,7 @@ pub(crate) fn name(scenario: &Scenario, visit: &Visit) -> String {
 pub(crate) fn outcome(round: &RoundRecord, kind: SectionKind, summary: &Summary) -> String {
     let word = match round.status {
         CellStatus::Measured => return figures(kind, summary),
-        CellStatus::Failed => "FAIL",
+        CellStatus::Failed | CellStatus::WrongProtocol => "FAIL",
         CellStatus::Interrupted => "interrupted",
         CellStatus::Absent => "n/a",
         CellStatus::Pending => "pending",

@@ -108,6 +108,7 @@ fn empty_summary() -> Summary {
         max_is_lower_bound: false,
         latency_max_us: None,
         in_flight: None,
+        effective_concurrency: None,
         server_cpu_us_per_request: None,
         server_cpu_spread: None,
         server_peak_rss_kib: None,
