@@ -123,6 +123,9 @@ mod tests {
         );
         assert_eq!(tls.expect, cell(&scenario, &visit(Protocol::H1s, 10), PORTS).expect);
         assert_eq!(tls.limit, Limit::Requests(1));
+        // Both versions of HTTP are asked of the same listener.
+        assert_eq!(probe(&scenario, Protocol::H2, PORTS).target, tls.target);
+        assert_eq!(cell(&scenario, &visit(Protocol::H2c, 10), PORTS).target, plain.target);
     }
 
     #[test]

@@ -95,6 +95,7 @@ const PROCESS_ALLOWANCE: Span = Span::from_secs(5);
 mod tests {
     use super::*;
     use crate::run::fixture;
+    use crate::run::generator::Heard;
 
     #[test]
     fn what_the_generator_met_is_said_in_words() {
@@ -156,6 +157,41 @@ mod tests {
             measurement.errors =
                 vec![ErrorCount { phase, kind: kind.into(), count: 1, requests: 1, example }];
             assert_eq!(judge(&measurement), probe);
+        }
+    }
+
+    #[test]
+    fn another_protocol_is_said_at_once_and_by_its_name() {
+        struct Says(Vec<Heard>);
+        impl Link for Says {
+            fn now(&self) -> Instant {
+                Instant::from_nanos(0)
+            }
+            fn hear(&mut self, _: Instant, _: bool) -> Heard {
+                self.0.pop().unwrap_or(Heard::Ended("status 1".into()))
+            }
+            fn interrupt(&mut self) {}
+            fn end(&mut self, _: bool) {}
+        }
+        for (kind, example, answer) in [
+            (
+                "wrong-protocol",
+                Some("offered h2 by ALPN, the server chose http/1.1"),
+                "asked for HTTP/2 over TLS, offered h2 by ALPN, the server chose http/1.1",
+            ),
+            (
+                "alert-received-no-application-protocol",
+                None,
+                "asked for HTTP/2 over TLS, alert-received-no-application-protocol",
+            ),
+        ] {
+            let mut measurement = fixture::measurement(0);
+            measurement.protocol = crate::results::Protocol::H2;
+            let example = example.map(str::to_owned);
+            measurement.errors =
+                vec![ErrorCount { phase: Phase::Tls, kind: kind.into(), count: 1, requests: 0, example }];
+            let event = crate::load::plan::Event::Measurement(Box::new(measurement));
+            assert_eq!(ask(&mut Says(vec![Heard::Event(event)])), Answer::OtherProtocol(answer.into()));
         }
     }
 

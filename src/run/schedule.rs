@@ -128,6 +128,19 @@ mod tests {
         assert_eq!(order, [round(1), round(2)].concat());
     }
 
+    #[test]
+    fn the_protocols_of_a_ratio_take_turns() {
+        use Protocol::{H1, H2c};
+        let mut scenario = fixture::scenario(3, &["a"], &[&[H2c, H1], &[H2c, H1]], &[1]);
+        scenario.sections[0].kind = SectionKind::Ratio;
+        let order = |section| -> Vec<Protocol> {
+            let all = starts(&scenario, &|_| true);
+            all.iter().filter(|start| start.section == section).map(|start| start.protocol).collect()
+        };
+        assert_eq!(order(0), [H2c, H1, H1, H2c, H2c, H1]);
+        assert_eq!(order(1), [H2c, H1, H2c, H1, H2c, H1]);
+    }
+
     proptest! {
         /// Whatever is already done, the rest is visited once each, in scenario order of its cells.
         #[test]

@@ -24,6 +24,7 @@ use std::io::Read;
 use std::path::Path;
 
 pub use estimate::Estimate;
+pub use expand::TEMPLATES;
 pub use file::FORMAT;
 pub use model::*;
 pub use pin::{Split, format_cpus, parse_cpus, split};
