@@ -17,7 +17,7 @@ use crate::units::group_thousands;
 pub(super) struct Sheet<'a> {
     results: &'a Results,
     section: &'a SectionRecord,
-    /// Its protocols; those of a ratio in the order of the section, the first against the second.
+    /// Its protocols in the order of the section; in a ratio the first against the second.
     protocols: Vec<Protocol>,
     columns: Vec<Column>,
     servers: Vec<&'a ServerRecord>,
@@ -91,11 +91,7 @@ pub(super) fn sheets<'a>(results: &'a Results, section: &'a SectionRecord) -> Ve
             protocols.sort();
             protocols.into_iter().map(|p| Sheet::new(results, section, vec![p])).collect()
         }
-        SectionKind::Setup => {
-            protocols.sort();
-            vec![Sheet::new(results, section, protocols)]
-        }
-        SectionKind::Ratio => vec![Sheet::new(results, section, protocols)],
+        SectionKind::Setup | SectionKind::Ratio => vec![Sheet::new(results, section, protocols)],
     }
 }
 
@@ -108,7 +104,7 @@ impl<'a> Sheet<'a> {
         Self { results, section, protocols, columns, servers }
     }
 
-    /// Its protocols, at least one; those of a ratio in their order.
+    /// Its protocols in the order of the section, at least one.
     pub(super) fn protocols(&self) -> &[Protocol] {
         &self.protocols
     }

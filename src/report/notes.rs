@@ -126,6 +126,13 @@ fn observations(cell: &CellRecord) -> Vec<String> {
             kind.unwrap_or_default()
         ));
     }
+    let interrupted = sum(|m| m.requests.interrupted);
+    if interrupted > 0 {
+        notes.push(format!(
+            "{} of the failed requests were under way when the server ended their stream or connection",
+            group_thousands(interrupted)
+        ));
+    }
     let stalled = sum(|m| m.connection.stalled);
     if stalled > 0 {
         notes.push(format!("{stalled} connections completed nothing in the last second of the window"));
@@ -149,13 +156,6 @@ fn observations(cell: &CellRecord) -> Vec<String> {
             "{} requests that the server had not processed were sent again; each counts once, with its latency \
              from the first time",
             group_thousands(replayed)
-        ));
-    }
-    let interrupted = sum(|m| m.requests.interrupted);
-    if interrupted > 0 {
-        notes.push(format!(
-            "{} requests failed because the server ended their stream or connection under way",
-            group_thousands(interrupted)
         ));
     }
     let stalls: Vec<&Stall> = rounds().flat_map(|(_, m)| &m.stalls).collect();

@@ -56,16 +56,9 @@ fn check(
         })?
         .value;
     let protocols = protocols(raw, kind)?;
-    for protocol in &protocols {
-        if !servers.iter().any(|server| server.protocols.contains(&protocol.value)) {
-            return Err(protocol.mistake(format_args!(
-                "no server offers {0}; add `\"{0}\"` to a server's `protocols`, or take it out here",
-                protocol.value.name()
-            )));
-        }
-    }
-    if kind == SectionKind::Ratio {
-        check_pair(&protocols, servers)?;
+    match kind {
+        SectionKind::Ratio => check_pair(&protocols, servers)?,
+        SectionKind::ClosedLoop | SectionKind::Setup => check_offered(&protocols, servers)?,
     }
     let cells = cells(raw, kind, &protocols, machine)?;
     let limit = limit(raw, kind, run, &cells)?;
@@ -108,6 +101,17 @@ fn protocols(raw: &RawSection, kind: SectionKind) -> Result<Vec<At<Protocol>>, S
         )),
         _ => Ok(list.value.clone()),
     }
+}
+
+/// Each protocol is that of some server.
+fn check_offered(protocols: &[At<Protocol>], servers: &[ServerSpec]) -> Result<(), ScenarioError> {
+    let offered = |protocol: Protocol| servers.iter().any(|server| server.protocols.contains(&protocol));
+    protocols.iter().find(|protocol| !offered(protocol.value)).map_or(Ok(()), |protocol| {
+        Err(protocol.mistake(format_args!(
+            "no server offers {0}; add `\"{0}\"` to a server's `protocols`, or take it out here",
+            protocol.value.name()
+        )))
+    })
 }
 
 /// A ratio is of two protocols that one listener serves, the first against the second.
