@@ -60,6 +60,8 @@ interop! {
     nginx_h1s: "nginx" over H1s;
     caddy_h1: "caddy" over H1;
     caddy_h1s: "caddy" over H1s;
+    h2o_h1: "h2o" over H1;
+    h2o_h1s: "h2o" over H1s;
 }
 
 #[test]
@@ -71,7 +73,7 @@ fn every_server_is_driven() {
         .map(|entry| entry.file_name())
         .collect();
     names.sort();
-    assert_eq!(names, ["caddy", "go", "nginx", "node", "rust-hyper"], "those above");
+    assert_eq!(names, ["caddy", "go", "h2o", "nginx", "node", "rust-hyper"], "those above");
 }
 
 fn bodies_have_their_exact_length(served: &Served) {
@@ -102,7 +104,7 @@ fn head_has_no_body(served: &Served) {
 fn an_upload_is_answered(served: &Served) {
     const LENGTH: u64 = 100_000;
     for connections in CONNECTIONS {
-        let mut plan = served.plan("/", connections, 160);
+        let mut plan = served.plan("/upload", connections, 160);
         plan.request.method = "POST".into();
         plan.request.body = base64(&[b'x'; LENGTH as usize]);
         plan.expect.body = Some(base64(HELLO));
