@@ -1,0 +1,1 @@
+//! Owns the tests of the connection as a state machine: frames in, frames and responses out.
