@@ -36,11 +36,14 @@ function send(request, response) {
 
 // The default of five seconds would close connections that wait between two cells.
 const keepAliveTimeout = 3_600_000;
+// Node resets streams with ENHANCE_YOUR_CALM while answers of more than this, in MB, wait for a client
+// to take them; the default of ten is less than what a client may ask for at once here.
+const maxSessionMemory = 1000;
 const sessions = new Set();
 
 function createSecureServer() {
   const tls = { noDelay: true, cert: fs.readFileSync(env.CERT), key: fs.readFileSync(env.KEY) };
-  const listener = http2.createSecureServer({ ...tls, allowHTTP1: true }, answer);
+  const listener = http2.createSecureServer({ ...tls, maxSessionMemory, allowHTTP1: true }, answer);
   listener.keepAliveTimeout = keepAliveTimeout;
   return listener.on("session", track);
 }
@@ -50,7 +53,7 @@ function createSecureServer() {
 function createServer() {
   const listener = http.createServer({ keepAliveTimeout, noDelay: true }, answer);
   const [serveHttp1] = listener.listeners("connection");
-  const http2Server = http2.createServer(answer).on("session", track);
+  const http2Server = http2.createServer({ maxSessionMemory }, answer).on("session", track);
   listener.removeAllListeners("connection");
   return listener.on("connection", (socket) => {
     beginsAsHttp2(socket, (yes) => {
