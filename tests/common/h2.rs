@@ -542,10 +542,10 @@ impl<'a> H2<'a> {
         let second = self.highest != 0;
         self.highest = id;
         if self.no_new_streams {
-            return Err(format!("stream {id} after GOAWAY was seen"));
+            self.conn.complain(format!("stream {id} after GOAWAY was seen"));
         }
         if second && !self.settings_acknowledged {
-            return Err(format!("stream {id} before the settings of the server were acknowledged"));
+            self.conn.complain(format!("stream {id} before the server's settings were acknowledged"));
         }
         if id > self.last_accepted {
             self.ignored += 1;
