@@ -68,8 +68,8 @@ pub(super) fn measurement(
         seconds: record.seconds(),
         generator: generator(plan, prepared, &outcomes, &record, length),
         lifetime,
-        multiplexing: None,
-        stalls: Vec::new(),
+        multiplexing: record.multiplexing(),
+        stalls: record.stalls.clone(),
         warnings: Vec::new(),
     };
     measurement.warnings = warnings(plan, &measurement);
@@ -190,7 +190,10 @@ fn generator(
         tls: prepared.tls.as_ref().map(|_| tls::LIBRARY.into()),
         cpu_user_us_per_request: per_request(|usage| usage.work_user().as_micros_f64()),
         cpu_system_us_per_request: per_request(|usage| usage.system.as_micros_f64()),
-        completions_per_wait: (record.waits > 0).then(|| record.completions as f64 / record.waits as f64),
+        completions_per_wait: (record.waits > 0).then(|| {
+            let answers: u64 = record.stages[Stage::Window as usize].statuses.iter().sum();
+            answers as f64 / record.waits as f64
+        }),
         threads: outcomes
             .iter()
             .enumerate()

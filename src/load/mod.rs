@@ -24,13 +24,15 @@ use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::unistd::Pid;
 
-use self::client::{Expectation, Job};
+use self::client::{Expectation, Job, Request};
 use self::gate::{Edges, Gate, Meeting};
 use self::plan::{Event, Limit, LoadPlan};
 use self::uring::{Address, Config, Ring, RingError};
 use self::worker::{Assignment, Outcome, Worker};
 use crate::clock;
-use crate::proto::h1::{EncodeError, encode_request};
+use crate::proto::h1::encode_request;
+use crate::proto::h2;
+use crate::proto::request::EncodeError;
 use crate::results::{Finding, FindingLevel, Measurement, Protocol, WaitMode};
 use crate::time::Span;
 
@@ -165,7 +167,7 @@ pub fn kernel_finding() -> Finding {
 
 /// What is worked out once and shared by the workers, read-only.
 struct Prepared {
-    request: Vec<u8>,
+    request: Request,
     expect: Expectation,
     tls: Option<tls::Settings>,
     address: Address,
@@ -181,14 +183,7 @@ impl Prepared {
                 .map_err(|error| LoadError::Plan(format!("{what} is not base64: {error}")))
         };
         let body = decode("request.body", &plan.request.body)?;
-        let request = encode_request(
-            &plan.request.method,
-            &plan.target.path,
-            &plan.target.authority,
-            &plan.request.headers,
-            &body,
-            plan.keepalive,
-        )?;
+        let request = encode(plan, &body)?;
         let expect = Expectation {
             status: plan.expect.status,
             body: plan.expect.body.as_deref().map(|text| decode("expect.body", text)).transpose()?,
@@ -204,12 +199,34 @@ impl Prepared {
     }
 }
 
+/// Encodes the request once for all connections.
+fn encode(plan: &LoadPlan, body: &[u8]) -> Result<Request, EncodeError> {
+    let (request, target) = (&plan.request, &plan.target);
+    let multiplexed = |scheme: &str| {
+        let (path, authority) = (&target.path, &target.authority);
+        h2::Request::new(&request.method, scheme, path, authority, &request.headers, body)
+            .map(|request| Request::H2(Arc::new(request)))
+    };
+    match plan.protocol {
+        Protocol::H1 | Protocol::H1s => {
+            let (path, authority) = (&target.path, &target.authority);
+            encode_request(&request.method, path, authority, &request.headers, body, plan.keepalive)
+                .map(Request::H1)
+        }
+        Protocol::H2c => multiplexed("http"),
+        Protocol::H2 => multiplexed("https"),
+    }
+}
+
 fn validate(plan: &LoadPlan) -> Result<(), LoadError> {
     let bad = |text: String| Err(LoadError::Plan(text));
     if plan.connections == 0 || plan.threads == 0 {
         return bad("connections and threads are at least 1".into());
     }
-    if plan.concurrency != 1 {
+    if plan.concurrency == 0 {
+        return bad("at least one request at a time is needed on a connection".into());
+    }
+    if plan.concurrency > 1 && matches!(plan.protocol, Protocol::H1 | Protocol::H1s) {
         return bad(format!(
             "HTTP/1.1 carries one request at a time on a connection, and {} were asked for; use more connections instead",
             plan.concurrency
@@ -330,6 +347,7 @@ fn build_worker<'a>(
     })?;
     let job = Job {
         request: prepared.request.clone(),
+        concurrency: plan.concurrency,
         head_request: plan.request.method == "HEAD",
         keepalive: plan.keepalive,
         expect: prepared.expect.clone(),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
 
-use crate::results::{ErrorCount, Negotiated, Phase, Requests, Second};
+use crate::results::{ErrorCount, Multiplexing, Negotiated, Phase, Requests, Second, Stall};
 use crate::time::{Instant, Span};
 
 /// Where a run is in its life.
@@ -203,16 +203,17 @@ impl Counts {
         }
     }
 
-    fn fault(&mut self, fault: &Fault, ends_request: bool) {
+    fn fault(&mut self, fault: &Fault, requests: u64) {
         // Kinds are enumerations and errno names, so this stays small whatever a server sends.
         let entry = self
             .errors
             .entry((fault.phase, fault.kind.clone()))
             .or_insert_with(|| (0, 0, fault.text.clone()));
-        entry.0 += 1;
-        if ends_request {
-            entry.1 += 1;
-            self.requests.failed += 1;
+        entry.0 += requests.max(1);
+        entry.1 += requests;
+        self.requests.failed += requests;
+        if matches!(fault.phase, Phase::Read | Phase::Interrupted) {
+            self.requests.interrupted += requests;
         }
     }
 
@@ -289,10 +290,16 @@ pub struct Record {
     pub in_flight: u64,
     /// What the first connection was negotiated to.
     pub negotiated: Option<Negotiated>,
-    /// Receive completions taken, and waits they came from, inside the window.
-    pub completions: u64,
     /// Waits that returned something, inside the window.
     pub waits: u64,
+    /// Responses over the whole life.
+    pub answers: u64,
+    multiplexing: Option<Multiplexing>,
+    /// GOAWAY frames and refused streams of the window.
+    goaways: u64,
+    refused: u64,
+    /// The first stalls of the whole life.
+    pub stalls: Vec<Stall>,
     mean_latency: Span,
 }
 
@@ -313,8 +320,12 @@ impl Record {
             setups: Latencies::new(),
             in_flight: 0,
             negotiated: None,
-            completions: 0,
             waits: 0,
+            answers: 0,
+            multiplexing: None,
+            goaways: 0,
+            refused: 0,
+            stalls: Vec::new(),
             mean_latency: Span::ZERO,
         }
     }
@@ -396,13 +407,14 @@ impl Record {
     #[inline]
     pub fn completed(&mut self, completion: &Completion, now: Instant) {
         self.in_flight -= 1;
+        self.answers += 1;
         let window = self.stage == Stage::Window;
         let counts = self.now();
         counts.statuses[usize::from(completion.status).min(999)] += 1;
         counts.body += completion.body;
         if let Some(unexpected) = completion.unexpected {
             let fault = unexpected.fault();
-            counts.fault(&fault, true);
+            counts.fault(&fault, 1);
             self.second_failed += u64::from(window);
             return;
         }
@@ -427,16 +439,60 @@ impl Record {
         self.first_bytes.record(completion.first_byte.since(completion.started));
     }
 
-    /// Something failed; `ends_request` when a request was in flight on it.
+    /// Something failed, and `requests` that were in flight with it.
     #[cold]
-    pub fn failed(&mut self, fault: &Fault, ends_request: bool) {
-        if ends_request {
-            self.in_flight -= 1;
-            if self.stage == Stage::Window {
-                self.second_failed += 1;
-            }
+    pub fn failed(&mut self, fault: &Fault, requests: u64) {
+        self.in_flight -= requests;
+        if self.stage == Stage::Window {
+            self.second_failed += requests;
         }
-        self.now().fault(fault, ends_request);
+        self.now().fault(fault, requests);
+    }
+
+    /// A request that was not processed was sent again.
+    #[cold]
+    pub fn replayed(&mut self) {
+        self.now().requests.replayed += 1;
+    }
+
+    /// A server said how many requests a connection may have in flight.
+    pub fn limit(&mut self, concurrency: u32) {
+        if self.stage == Stage::Window {
+            let seen = self.multiplexing.unwrap_or(Multiplexing {
+                effective_least: concurrency,
+                effective_most: concurrency,
+                goaways: 0,
+                refused: 0,
+            });
+            self.multiplexing = Some(Multiplexing {
+                effective_least: seen.effective_least.min(concurrency),
+                effective_most: seen.effective_most.max(concurrency),
+                ..seen
+            });
+        }
+    }
+
+    /// A GOAWAY came.
+    pub fn goaway(&mut self) {
+        self.goaways += u64::from(self.stage == Stage::Window);
+    }
+
+    /// A stream was refused.
+    pub fn refused(&mut self) {
+        self.refused += u64::from(self.stage == Stage::Window);
+    }
+
+    /// A connection stands still.
+    pub fn stalled(&mut self, stall: Stall) {
+        if self.stalls.len() < KEPT_STALLS {
+            self.stalls.push(stall);
+        }
+    }
+
+    /// What the server allowed on a connection during the window.
+    pub fn multiplexing(&self) -> Option<Multiplexing> {
+        let (goaways, refused) = (self.goaways, self.refused);
+        self.multiplexing.map(|seen| Multiplexing { goaways, refused, ..seen })
     }
 
     /// A connection was set up in `span`.
@@ -472,8 +528,19 @@ impl Record {
         self.pieces.merge(&other.pieces);
         self.first_bytes.merge(&other.first_bytes);
         self.setups.merge(&other.setups);
-        self.completions += other.completions;
         self.waits += other.waits;
+        self.answers += other.answers;
+        self.goaways += other.goaways;
+        self.refused += other.refused;
+        if let Some(seen) = other.multiplexing {
+            let mine = self.multiplexing.unwrap_or(seen);
+            self.multiplexing = Some(Multiplexing {
+                effective_least: mine.effective_least.min(seen.effective_least),
+                effective_most: mine.effective_most.max(seen.effective_most),
+                ..mine
+            });
+        }
+        self.stalls.extend(other.stalls.iter().take(KEPT_STALLS - self.stalls.len()).cloned());
         self.negotiated = self.negotiated.take().or_else(|| other.negotiated.clone());
         if self.seconds.len() < other.seconds.len() {
             self.seconds.resize_with(other.seconds.len(), SecondRecord::default);
@@ -580,6 +647,8 @@ const LONGEST: u64 = 1 << 42;
 const BUCKETS: usize = 34 * 1024;
 const SKETCH_STEP: usize = 16;
 const SKETCHED_SECONDS: usize = 3600;
+/// Stalls kept in words; a count of connections that stand still is kept besides.
+const KEPT_STALLS: usize = 8;
 
 #[cfg(test)]
 mod tests {
@@ -604,7 +673,7 @@ mod tests {
         record.open_window(at(100));
         record.started();
         record.completed(&answer(0), at(150));
-        record.failed(&Fault { phase: Phase::Read, kind: "ECONNRESET".into(), text: String::new() }, true);
+        record.failed(&Fault { phase: Phase::Read, kind: "ECONNRESET".into(), text: String::new() }, 1);
         record.started();
         record.close_window(Some(Span::from_micros(7)));
         record.completed(&answer(160), at(250));

@@ -11,6 +11,7 @@ use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, Signatur
 
 use super::LoadError;
 use super::plan::{LoadPlan, Verify};
+use crate::results::Protocol;
 
 /// TLS library and provider, as written to results.
 pub(super) const LIBRARY: &str = "rustls 0.23 (ring)";
@@ -22,7 +23,7 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    /// Settings for TLS 1.2 and 1.3 with ALPN `http/1.1` and without resumption: every connection
+    /// Settings for TLS 1.2 and 1.3 with the ALPN of the protocol and without resumption: every connection
     /// pays for a full handshake.
     pub(super) fn new(plan: &LoadPlan) -> Result<Self, LoadError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -48,7 +49,10 @@ impl Settings {
                 builder.with_webpki_verifier(verifier).with_no_client_auth()
             }
         };
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        config.alpn_protocols = match plan.protocol {
+            Protocol::H1 | Protocol::H1s => vec![b"http/1.1".to_vec()],
+            Protocol::H2c | Protocol::H2 => vec![b"h2".to_vec()],
+        };
         config.resumption = Resumption::disabled();
         Ok(Self { config: Arc::new(config), name })
     }

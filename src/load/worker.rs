@@ -128,6 +128,8 @@ pub struct Worker<'a> {
     up: u64,
     polling: Span,
     now: Instant,
+    /// Responses when the last wait began.
+    answers: u64,
     outcome: Counters,
 }
 
@@ -146,8 +148,8 @@ impl<'a> Worker<'a> {
     /// # Errors
     /// A fault when TLS cannot begin at all.
     pub fn new(mut ring: Ring, job: Job, assignment: Assignment, gate: &'a Gate) -> Result<Self, Fault> {
-        let image = ring.add_image(&job.request);
-        let quiet = job.request.len() <= QUIET_SEND;
+        let image = ring.add_image(job.request.image());
+        let quiet = job.request.image().len() <= QUIET_SEND;
         let batcher = Batcher::new(assignment.batch);
         let slots = (0..assignment.connections)
             .map(|_| {
@@ -183,6 +185,7 @@ impl<'a> Worker<'a> {
             up: 0,
             polling: Span::ZERO,
             now: clock::now(),
+            answers: 0,
             outcome: Counters::default(),
         })
     }
@@ -214,6 +217,9 @@ impl<'a> Worker<'a> {
         };
         let before = self.usage();
         self.record.open_window(opened);
+        for limit in self.slots.iter().filter_map(|slot| slot.client.limit()) {
+            self.record.limit(limit);
+        }
         self.pace.go(self.assignment.budget);
         // What the turn that met the edge has taken belongs to the window. Left for later, a single
         // connection would sleep until the window's end for an answer that is already here.
@@ -226,7 +232,6 @@ impl<'a> Worker<'a> {
                 break;
             }
             self.record.tick(self.now);
-            self.record.completions += self.completions.len() as u64;
             self.record.waits += u64::from(!self.completions.is_empty());
             self.finish_batch()?;
         }
@@ -363,7 +368,8 @@ impl<'a> Worker<'a> {
         }
         self.ring.reap(&mut self.completions);
         self.now = clock::now();
-        self.batcher.observe(self.now, self.completions.len() as u64, self.record.in_flight);
+        let answers = self.record.answers - std::mem::replace(&mut self.answers, self.record.answers);
+        self.batcher.observe(self.now, answers, self.holdable());
         Ok(())
     }
 
@@ -378,7 +384,12 @@ impl<'a> Worker<'a> {
         if self.record.in_flight == 0 || !self.ring.features().min_timeout {
             return (1, Span::ZERO);
         }
-        self.batcher.hold(self.record.in_flight, self.record.mean_latency())
+        self.batcher.hold(self.holdable(), self.record.mean_latency())
+    }
+
+    /// For how many receptions a wait can hold out: one for each connection with requests in flight.
+    fn holdable(&self) -> u64 {
+        self.record.in_flight.min(self.up)
     }
 
     fn poll(&mut self, sent: Instant, edge: Option<Instant>) -> io::Result<()> {
@@ -428,7 +439,9 @@ impl<'a> Worker<'a> {
 
     /// How often deadlines are looked at; `None` when there are none.
     fn scan_interval(&self) -> Option<Span> {
-        let request = Some(self.assignment.timeout).filter(|t| !t.is_zero() && self.record.in_flight > 0);
+        // Stalls are looked for whether or not there is a timeout.
+        let timeout = if self.assignment.timeout.is_zero() { STALL_SCAN } else { self.assignment.timeout };
+        let request = Some(timeout.min(STALL_SCAN)).filter(|_| self.record.in_flight > 0);
         let connect = Some(self.assignment.connect_timeout).filter(|_| self.connecting > 0);
         let shortest = request.into_iter().chain(connect).min()?;
         Some(Span::from_nanos((shortest.as_nanos() / 16).clamp(1_000_000, 100_000_000)))
@@ -498,7 +511,7 @@ impl<'a> Worker<'a> {
                 self.record.now().received += input.len() as u64;
                 slot.client.received(&mut self.job, &mut self.record, self.now, input)
             }
-            0 => slot.client.closed(&self.job, &mut self.record, self.now),
+            0 => slot.client.closed(&mut self.job, &mut self.record, self.now),
             // The buffers were all in use; they come back with this batch.
             errno if errno == -(Errno::ENOBUFS as i32) => Step::Going,
             errno => Step::Failed(errno_fault(Phase::Read, errno)),
@@ -523,7 +536,7 @@ impl<'a> Worker<'a> {
             return self.after(index, Step::Failed(fault));
         }
         let slot = &mut self.slots[index as usize];
-        let step = slot.client.connected();
+        let step = slot.client.connected(&self.job, self.now);
         slot.receiving = true;
         self.ring.recv(index, generation)?;
         self.after(index, step)
@@ -571,12 +584,12 @@ impl<'a> Worker<'a> {
     fn after(&mut self, index: u32, step: Step) -> io::Result<()> {
         match step {
             Step::Going => {
-                self.fill(index)?;
+                self.fill(index);
                 self.transmit(index)
             }
             Step::Established => {
                 self.established(index);
-                self.fill(index)?;
+                self.fill(index);
                 self.transmit(index)
             }
             Step::Finished => self.replace(index, None),
@@ -586,17 +599,24 @@ impl<'a> Worker<'a> {
 
     /// Begins as many requests on a connection as it has room for and the pace allows.
     #[inline]
-    fn fill(&mut self, index: u32) -> io::Result<()> {
+    fn fill(&mut self, index: u32) {
         let slot = &mut self.slots[index as usize];
+        let mut begun = false;
         while slot.client.room() > 0 {
-            if !self.assignment.keepalive || !self.pace.take() {
+            if slot.client.has_replays() {
+                slot.client.begin_again(&self.job);
+                self.record.replayed();
+            } else if self.assignment.keepalive && self.pace.take() {
+                slot.client.begin(&self.job, self.now);
+                self.record.started();
+            } else {
                 break;
             }
-            slot.client.begin(&self.job, self.now);
-            self.record.started();
+            begun = true;
+        }
+        if begun {
             self.begun.push(index);
         }
-        Ok(())
     }
 
     #[inline]
@@ -605,7 +625,7 @@ impl<'a> Worker<'a> {
         while let Some(transmit) = slot.client.transmit(&self.job) {
             match transmit {
                 Transmit::Request(from) => {
-                    let all = self.job.request.len();
+                    let all = self.job.request.image().len();
                     self.ring.send_image(index, slot.generation, self.image, from..all, self.quiet)?;
                     if self.quiet {
                         // A request this short fits an idle connection's send buffer, so only a
@@ -646,7 +666,7 @@ impl<'a> Worker<'a> {
         if self.record.negotiated.is_none() {
             self.record.negotiated = slot.client.negotiated();
         }
-        let outstanding = slot.client.outstanding();
+        let in_flight = u64::from(slot.client.in_flight());
         match slot.link {
             Link::Connecting => {
                 self.connecting -= 1;
@@ -659,15 +679,16 @@ impl<'a> Worker<'a> {
         match &failed {
             Some(fault) => {
                 slot.failures = if slot.client.served() { 1 } else { slot.failures + 1 };
-                self.record.failed(fault, outstanding);
+                self.record.failed(fault, in_flight);
             }
-            None => slot.failures = 0,
+            // A connection that ends without having served is no better than one that fails.
+            None => slot.failures = if slot.client.served() { 0 } else { slot.failures + 1 },
         }
         let (generation, receiving) = (slot.generation, slot.receiving);
         slot.generation = (generation + 1) & 0xff_ffff;
         slot.receiving = false;
         slot.link = Link::Down;
-        slot.client = Client::new(&self.job).map_err(|fault| io::Error::other(fault.text))?;
+        slot.client = slot.client.successor(&self.job).map_err(|fault| io::Error::other(fault.text))?;
         self.ring.release(index, generation, receiving)?;
         self.begun.retain(|begun| *begun != index);
         self.reconnect(index)
@@ -688,7 +709,8 @@ impl<'a> Worker<'a> {
 
     fn connect_or_wait(&mut self, index: u32) -> io::Result<()> {
         // After the window nothing new is begun.
-        if self.record.stage() == Stage::Drain {
+        let replays = self.slots[index as usize].client.has_replays();
+        if self.record.stage() == Stage::Drain && !replays {
             self.slots[index as usize].link = Link::Down;
             return self.ring.close(index);
         }
@@ -698,13 +720,17 @@ impl<'a> Worker<'a> {
     fn connect(&mut self, index: u32) -> io::Result<()> {
         let slot = &mut self.slots[index as usize];
         if !self.assignment.keepalive {
-            if !self.pace.take() {
+            // The request begins with its connection, and its latency with it.
+            if slot.client.has_replays() {
+                slot.client.begin_again(&self.job);
+                self.record.replayed();
+            } else if self.pace.take() {
+                slot.client.begin(&self.job, self.now);
+                self.record.started();
+            } else {
                 slot.link = Link::Down;
                 return self.ring.close(index);
             }
-            // The request begins with its connection, and its latency with it.
-            slot.client.begin(&self.job, self.now);
-            self.record.started();
         }
         slot.begun = self.now;
         slot.link = Link::Connecting;
@@ -732,7 +758,7 @@ impl<'a> Worker<'a> {
         for index in 0..self.slots.len() as u32 {
             match self.slots[index as usize].link {
                 Link::Up => {
-                    self.fill(index)?;
+                    self.fill(index);
                     self.transmit(index)?;
                 }
                 Link::Down => self.connect_or_wait(index)?,
@@ -742,21 +768,24 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// Fails requests and connections that took too long.
+    /// Fails requests and connections that took too long, and notes those that stand still.
     fn expire(&mut self) -> io::Result<()> {
         let (timeout, connect_timeout) = (self.assignment.timeout, self.assignment.connect_timeout);
         for index in 0..self.slots.len() as u32 {
-            let slot = &self.slots[index as usize];
+            let slot = &mut self.slots[index as usize];
+            if slot.link == Link::Up
+                && let Some(stall) = slot.client.stall(self.now)
+            {
+                self.record.stalled(stall);
+            }
             if slot.link == Link::Connecting && self.now.since(slot.begun) > connect_timeout {
                 let late = fault(Phase::Tls, "timeout", "no connection within the connect timeout");
                 self.replace(index, Some(late))?;
             } else if !timeout.is_zero()
                 && slot.client.waiting_since().is_some_and(|since| self.now.since(since) > timeout)
             {
-                self.replace(
-                    index,
-                    Some(fault(Phase::Timeout, "response", "no response within the timeout")),
-                )?;
+                let step = slot.client.expire(&self.job, &mut self.record, self.now, timeout);
+                self.after(index, step)?;
             }
         }
         Ok(())
@@ -825,6 +854,8 @@ const UNBOUND_CONNECTS: u64 = 10_000;
 const QUIET_SEND: usize = 4096;
 const SPINS_PER_CLOCK: u32 = 32;
 const LOOK_MAX: Span = Span::from_micros(20);
+/// The longest time between two looks for connections that stand still, sixteen times over.
+const STALL_SCAN: Span = Span::from_secs(1);
 const BACKOFF_MS: u64 = 10;
 /// 10 ms, doubled up to seven times: 1.28 s.
 const BACKOFF_DOUBLINGS: u32 = 7;

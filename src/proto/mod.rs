@@ -2,4 +2,7 @@
 //! file, thread or clock is touched below this module.
 
 pub mod h1;
+pub mod h2;
+pub mod hpack;
+pub mod request;
 pub mod tls;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rustls::client::UnbufferedClientConnection;
 use rustls::pki_types::ServerName;
 use rustls::unbuffered::{ConnectionState, EncodeError, EncryptError, UnbufferedStatus};
-use rustls::{ClientConfig, Error};
+use rustls::{AlertDescription, ClientConfig, Error};
 
 /// What a handshake agreed on.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -35,6 +35,16 @@ pub enum TlsError {
 }
 
 impl TlsError {
+    /// The server speaks none of the protocols offered by ALPN (RFC 7301 §3.2).
+    pub fn is_no_common_protocol(&self) -> bool {
+        matches!(
+            self,
+            Self::Rustls(
+                Error::NoApplicationProtocol | Error::AlertReceived(AlertDescription::NoApplicationProtocol)
+            )
+        )
+    }
+
     /// Stable kebab-case name, used as the `kind` of an error count.
     pub fn kind(&self) -> String {
         match self {

@@ -50,7 +50,7 @@ pub(super) fn trim(mut value: &[u8]) -> &[u8] {
 }
 
 /// Whether these bytes are a token (RFC 9110 §5.6.2).
-pub(super) fn is_token(bytes: &[u8]) -> bool {
+pub(in crate::proto) fn is_token(bytes: &[u8]) -> bool {
     !bytes.is_empty() && bytes.iter().all(|&byte| is_tchar(byte))
 }
 
@@ -72,7 +72,7 @@ pub(super) fn is_tchar(byte: u8) -> bool {
 
 /// Whether a field value may hold this byte when it is sent: HTAB, SP, visible or obs-text (RFC 9110
 /// §5.5).
-pub(super) fn is_field_byte(byte: u8) -> bool {
+pub(in crate::proto) fn is_field_byte(byte: u8) -> bool {
     byte == b'\t' || (byte >= b' ' && byte != 0x7f)
 }
 

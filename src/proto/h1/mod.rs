@@ -20,7 +20,7 @@
 //! | 101 Switching Protocols | [`Violation::SwitchingProtocols`]: no upgrade is ever asked for | RFC 9110 §15.2.2 |
 
 mod chunked;
-mod field;
+pub(in crate::proto) mod field;
 mod fuzz;
 mod head;
 mod request;
@@ -32,6 +32,6 @@ mod violation;
 #[doc(hidden)]
 pub use fuzz::fuzz_response;
 pub use head::{Framing, Head, HeadMemo, MAX_HEAD, Version};
-pub use request::{EncodeError, encode_request};
+pub use request::encode_request;
 pub use response::{Event, MAX_INTERIM, Reader};
 pub use violation::Violation;

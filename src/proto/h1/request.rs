@@ -1,55 +1,7 @@
 //! Owns the encoding of a request.
 
 use super::field;
-
-/// Why a request cannot be put on the wire; the parts are quoted as they were given.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum EncodeError {
-    /// The method is not a token (RFC 9110 §9.1).
-    #[error("method {0:?} is not a token; use letters only, such as GET")]
-    Method(String),
-    /// The method is CONNECT, which turns the connection into a tunnel (RFC 9110 §9.3.6).
-    #[error("method CONNECT opens a tunnel, which has no responses to measure; choose another method")]
-    Connect,
-    /// The path is not an origin-form, or `*` with a method other than OPTIONS (RFC 9112 §3.2).
-    #[error("path {0:?} does not start with `/`; only OPTIONS may ask for `*`")]
-    PathStart(String),
-    /// The path has a byte that no request target may hold (RFC 3986 §3.3).
-    #[error("path {path:?} holds {character:?}; percent-encode it")]
-    PathCharacter {
-        /// The path.
-        path: String,
-        /// Its first character at fault.
-        character: char,
-    },
-    /// The authority, or the Host field in its place, is not a host and port (RFC 9110 §7.2).
-    #[error("host {0:?} is not a name or address with an optional port; leave out scheme, user and path")]
-    Authority(String),
-    /// Two Host fields were given (RFC 9112 §3.2).
-    #[error("header Host is given twice; keep one")]
-    RepeatedHost,
-    /// A field name is not a token (RFC 9110 §5.1).
-    #[error("header name {0:?} is not a token; use letters, digits and `-`")]
-    FieldName(String),
-    /// A field value holds a control character, which could end the field (RFC 9110 §5.5).
-    #[error("value of header {0} holds a line break or another control character; remove it")]
-    FieldValue(String),
-    /// A Content-Length that is not the length of the body (RFC 9110 §8.6).
-    #[error(
-        "header Content-Length: {given} differs from the body's {actual} bytes; remove it, it is sent as needed"
-    )]
-    ContentLength {
-        /// The value given.
-        given: String,
-        /// Bytes of the body.
-        actual: usize,
-    },
-    /// A Transfer-Encoding: the body goes out as it is (RFC 9112 §6.1).
-    #[error(
-        "header Transfer-Encoding would break the framing; remove it, bodies are sent with Content-Length"
-    )]
-    TransferEncoding,
-}
+use crate::proto::request::{EncodeError, Parts};
 
 /// Encodes one request, head and body: request line, exactly one Host (a `host` among `headers`
 /// replaces `authority`), the headers in order, `Content-Length` when there is a body (or the method
@@ -69,16 +21,7 @@ pub fn encode_request(
     body: &[u8],
     keepalive: bool,
 ) -> Result<Vec<u8>, EncodeError> {
-    check_method(method)?;
-    check_path(method, path)?;
-    let headers = headers.iter().map(|(name, value)| (name.as_str(), trim(value))).collect::<Vec<_>>();
-    for &(name, value) in &headers {
-        check_field(name, value, body.len())?;
-    }
-    let host = only_host(&headers)?.unwrap_or(authority);
-    check_authority(host)?;
-
-    let given = |name: &str| values(&headers, name).next().is_some();
+    let parts = Parts::check(method, path, authority, headers, body.len())?;
     let mut request = format!("{method} {path} HTTP/1.1\r\n");
     let mut field = |name: &str, value: &str| {
         request.push_str(name);
@@ -86,16 +29,14 @@ pub fn encode_request(
         request.push_str(value);
         request.push_str("\r\n");
     };
-    field("Host", host);
-    for &(name, value) in &headers {
-        if !name.eq_ignore_ascii_case("Host") && !name.eq_ignore_ascii_case("Content-Length") {
-            field(name, value);
-        }
+    field("Host", parts.authority);
+    for (name, value) in &parts.fields {
+        field(name, value);
     }
-    if !body.is_empty() || expects_body(method) || given("Content-Length") {
-        field("Content-Length", &body.len().to_string());
+    if let Some(length) = parts.content_length {
+        field("Content-Length", &length.to_string());
     }
-    if !keepalive && !says_close(&headers) {
+    if !keepalive && !says_close(&parts.fields) {
         field("Connection", "close");
     }
     request.push_str("\r\n");
@@ -104,73 +45,11 @@ pub fn encode_request(
     Ok(request)
 }
 
-fn check_method(method: &str) -> Result<(), EncodeError> {
-    if !field::is_token(method.as_bytes()) {
-        return Err(EncodeError::Method(method.to_owned()));
-    }
-    // Methods are case-sensitive (RFC 9110 §9.1), so a `connect` is another one.
-    if method == "CONNECT" { Err(EncodeError::Connect) } else { Ok(()) }
-}
-
-/// Origin-form or asterisk-form (RFC 9112 §3.2); a fragment is never sent (RFC 9110 §7.1).
-fn check_path(method: &str, path: &str) -> Result<(), EncodeError> {
-    let starts_well = path.starts_with('/') || (path == "*" && method == "OPTIONS");
-    if !starts_well {
-        return Err(EncodeError::PathStart(path.to_owned()));
-    }
-    match path.chars().find(|&character| !character.is_ascii_graphic() || character == '#') {
-        Some(character) => Err(EncodeError::PathCharacter { path: path.to_owned(), character }),
-        None => Ok(()),
-    }
-}
-
-fn check_field(name: &str, value: &str, body: usize) -> Result<(), EncodeError> {
-    if !field::is_token(name.as_bytes()) {
-        return Err(EncodeError::FieldName(name.to_owned()));
-    }
-    if !value.bytes().all(field::is_field_byte) {
-        return Err(EncodeError::FieldValue(name.to_owned()));
-    }
-    if name.eq_ignore_ascii_case("Transfer-Encoding") {
-        return Err(EncodeError::TransferEncoding);
-    }
-    if name.eq_ignore_ascii_case("Content-Length") && value != body.to_string() {
-        return Err(EncodeError::ContentLength { given: value.to_owned(), actual: body });
-    }
-    Ok(())
-}
-
-fn only_host<'a>(headers: &[(&str, &'a str)]) -> Result<Option<&'a str>, EncodeError> {
-    let mut hosts = values(headers, "Host");
-    let host = hosts.next();
-    if hosts.next().is_some() { Err(EncodeError::RepeatedHost) } else { Ok(host) }
-}
-
-/// The characters of `uri-host [":" port]` (RFC 9110 §7.2, RFC 3986 §3.2); empty is allowed, for a
-/// target without an authority.
-fn check_authority(host: &str) -> Result<(), EncodeError> {
-    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=%[]:".contains(&byte);
-    if host.bytes().all(allowed) { Ok(()) } else { Err(EncodeError::Authority(host.to_owned())) }
-}
-
-/// Methods that give a body a meaning announce its length even when it is empty (RFC 9110 §8.6).
-fn expects_body(method: &str) -> bool {
-    matches!(method, "POST" | "PUT" | "PATCH")
-}
-
 fn says_close(headers: &[(&str, &str)]) -> bool {
-    values(headers, "Connection")
-        .any(|value| field::list(value.as_bytes()).any(|option| option.eq_ignore_ascii_case(b"close")))
-}
-
-/// The values of every header of this name, in order.
-fn values<'h, 'a>(headers: &'h [(&str, &'a str)], name: &'h str) -> impl Iterator<Item = &'a str> + 'h {
-    headers.iter().filter(move |header| header.0.eq_ignore_ascii_case(name)).map(|header| header.1)
-}
-
-/// Whitespace around a field value is no part of it (RFC 9110 §5.5).
-fn trim(value: &str) -> &str {
-    value.trim_matches([' ', '\t'])
+    headers
+        .iter()
+        .filter(|(name, _)| name.eq_ignore_ascii_case("Connection"))
+        .any(|(_, value)| field::list(value.as_bytes()).any(|option| option.eq_ignore_ascii_case(b"close")))
 }
 
 #[cfg(test)]
@@ -178,6 +57,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::proto::request::{expects_body, trim};
 
     fn headers(headers: &[(&str, &str)]) -> Vec<(String, String)> {
         headers.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect()

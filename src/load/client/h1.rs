@@ -1,0 +1,172 @@
+//! Owns the HTTP/1.1 exchange of one connection: one request at a time, and its response.
+
+use super::{Expectation, Step, fault};
+use crate::load::record::{Completion, Fault, Record};
+use crate::proto::h1::{Event, Head, HeadMemo, Reader, Version, Violation};
+use crate::results::Phase;
+use crate::time::Instant;
+
+/// The exchange under way.
+#[derive(Debug)]
+pub(super) struct Exchange {
+    reader: Reader,
+    pub(super) outstanding: bool,
+    /// The first byte of the final response has arrived.
+    begun: bool,
+    pub(super) served: bool,
+    differs: bool,
+    head: Option<Head>,
+    pub(super) version: Option<Version>,
+    pub(super) started: Instant,
+    first_byte: Instant,
+    body: u64,
+    /// Bytes of the request handed to the transport.
+    pub(super) handed: usize,
+}
+
+/// What an exchange needs of the job.
+pub(super) struct Task<'a> {
+    pub(super) memo: &'a mut HeadMemo,
+    pub(super) expect: &'a Expectation,
+    /// Bytes of the whole request.
+    pub(super) length: usize,
+    pub(super) head_request: bool,
+    pub(super) keepalive: bool,
+    /// A send is under way.
+    pub(super) sending: bool,
+}
+
+impl Exchange {
+    pub(super) fn new() -> Self {
+        Self {
+            reader: Reader::new(),
+            outstanding: false,
+            begun: false,
+            served: false,
+            differs: false,
+            head: None,
+            version: None,
+            started: Instant::default(),
+            first_byte: Instant::default(),
+            body: 0,
+            handed: 0,
+        }
+    }
+
+    #[inline]
+    pub(super) fn begin(&mut self, head_request: bool, started: Instant) {
+        debug_assert!(!self.outstanding, "one request at a time");
+        self.outstanding = true;
+        self.begun = false;
+        self.started = started;
+        self.head = None;
+        self.body = 0;
+        self.differs = false;
+        self.handed = 0;
+        self.reader.begin(head_request);
+    }
+
+    #[inline]
+    pub(super) fn received(
+        &mut self,
+        task: &mut Task<'_>,
+        record: &mut Record,
+        now: Instant,
+        mut input: &[u8],
+    ) -> Step {
+        if self.outstanding && !self.begun {
+            self.begun = true;
+            self.first_byte = now;
+        }
+        while !input.is_empty() {
+            match self.reader.next(task.memo, &mut input) {
+                Ok(Event::Body(bytes)) => self.take_body(task.expect, bytes),
+                Ok(Event::End) => {
+                    self.complete(task, record, now);
+                    if !self.reusable(task) {
+                        return Step::Finished;
+                    }
+                }
+                Ok(Event::Head(head)) => {
+                    self.head = Some(head);
+                    self.version = Some(head.version);
+                }
+                Ok(Event::Interim(_)) => {
+                    record.now().interim += 1;
+                    // The first byte of the final response is still to come, or is here too.
+                    self.begun = !input.is_empty();
+                    self.first_byte = now;
+                }
+                Ok(Event::NeedMore) => break,
+                Err(violation) => return Step::Failed(violation_fault(violation)),
+            }
+        }
+        // A response without a body ends with its head, and says so without further input.
+        self.finish_empty(task, record, now)
+    }
+
+    #[inline]
+    fn finish_empty(&mut self, task: &mut Task<'_>, record: &mut Record, now: Instant) -> Step {
+        if !self.outstanding {
+            return Step::Going;
+        }
+        match self.reader.next(task.memo, &mut &[][..]) {
+            Ok(Event::End) => {
+                self.complete(task, record, now);
+                if self.reusable(task) { Step::Going } else { Step::Finished }
+            }
+            Ok(_) => Step::Going,
+            Err(violation) => Step::Failed(violation_fault(violation)),
+        }
+    }
+
+    /// Whether the connection may carry another request. An answer that came before the whole request
+    /// was sent leaves one whose other half is in the middle of a message.
+    #[inline]
+    fn reusable(&self, task: &Task<'_>) -> bool {
+        task.keepalive
+            && self.head.is_some_and(|head| head.keep_alive)
+            && !task.sending
+            && self.handed >= task.length
+    }
+
+    #[inline]
+    fn take_body(&mut self, expect: &Expectation, bytes: &[u8]) {
+        self.differs |= expect.differs_at(self.body, bytes);
+        self.body += bytes.len() as u64;
+    }
+
+    #[inline]
+    fn complete(&mut self, task: &Task<'_>, record: &mut Record, now: Instant) {
+        let Some(Head { status, .. }) = self.head else { return };
+        let (body, differs) = (self.body, self.differs);
+        let unexpected = task.expect.unexpected(status, body, differs, task.head_request);
+        self.outstanding = false;
+        self.served = true;
+        let (started, first_byte) = (self.started, self.first_byte);
+        record.completed(&Completion { started, first_byte, status, body, unexpected }, now);
+    }
+
+    pub(super) fn closed(&mut self, task: &Task<'_>, record: &mut Record, now: Instant) -> Step {
+        if !self.outstanding {
+            return Step::Finished;
+        }
+        match self.reader.close() {
+            Ok(true) => {
+                self.complete(task, record, now);
+                Step::Finished
+            }
+            Ok(false) => Step::Failed(fault(
+                Phase::Read,
+                "closed-before-response",
+                "the connection was closed before a response",
+            )),
+            Err(violation) => Step::Failed(violation_fault(violation)),
+        }
+    }
+}
+
+#[cold]
+fn violation_fault(violation: Violation) -> Fault {
+    fault(Phase::Framing, violation.kind(), &violation.to_string())
+}

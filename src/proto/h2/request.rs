@@ -1,0 +1,64 @@
+//! Owns the request as every connection sends it: field blocks encoded once, and the body.
+
+use crate::proto::hpack::{self, RequestBlock};
+use crate::proto::request::{EncodeError, Parts};
+
+/// One request, the same each time; only the stream identifier changes.
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub(super) block: RequestBlock,
+    pub(super) body: Box<[u8]>,
+    /// Its method is HEAD: a Content-Length of the response describes no body.
+    pub(super) head: bool,
+}
+
+impl Request {
+    /// Encodes a request: the pseudo-header fields of RFC 9113 §8.3.1, the headers in order with their
+    /// names in lower case, `content-length` where there is a body or the method gives it a meaning.
+    ///
+    /// # Errors
+    /// [`EncodeError`] names the part that would break the message; `TE: trailers` is the only field
+    /// about the connection that HTTP/2 has (RFC 9113 §8.2.2).
+    pub fn new(
+        method: &str,
+        scheme: &str,
+        path: &str,
+        authority: &str,
+        headers: &[(String, String)],
+        body: &[u8],
+    ) -> Result<Self, EncodeError> {
+        let parts = Parts::check(method, path, authority, headers, body.len())?;
+        let lower: Vec<(String, &str)> =
+            parts.fields.iter().map(|(name, value)| (name.to_ascii_lowercase(), *value)).collect();
+        if let Some((name, _)) = lower.iter().find(|(name, value)| of_the_connection(name, value)) {
+            return Err(EncodeError::ConnectionField(name.clone()));
+        }
+        let length = parts.content_length.map(|length| length.to_string());
+        let mut fields: Vec<(&str, &[u8])> = vec![
+            (":method", parts.method.as_bytes()),
+            (":scheme", scheme.as_bytes()),
+            (":authority", parts.authority.as_bytes()),
+            (":path", parts.path.as_bytes()),
+        ];
+        if parts.authority.is_empty() {
+            fields.remove(2);
+        }
+        fields.extend(lower.iter().map(|(name, value)| (name.as_str(), value.as_bytes())));
+        if let Some(length) = &length {
+            fields.push(("content-length", length.as_bytes()));
+        }
+        let block = hpack::encode_request(&fields, DEFAULT_TABLE);
+        Ok(Self { block, body: body.into(), head: parts.method == "HEAD" })
+    }
+}
+
+fn of_the_connection(name: &str, value: &str) -> bool {
+    match name {
+        "connection" | "keep-alive" | "proxy-connection" | "upgrade" => true,
+        "te" => !value.eq_ignore_ascii_case("trailers"),
+        _ => false,
+    }
+}
+
+/// SETTINGS_HEADER_TABLE_SIZE until the server says otherwise (RFC 9113 §6.5.2).
+pub(super) const DEFAULT_TABLE: u32 = 4096;
