@@ -353,8 +353,7 @@ impl<'a> H2<'a> {
         }
         let mut fields = vec![(":status".to_owned(), answer.status.to_string())];
         fields.extend(answer.headers.iter().cloned());
-        fields
-            .extend(answer.declared(asked).into_iter().map(|length| ("content-length".to_owned(), length)));
+        fields.extend(answer.declared(asked).into_iter().map(|length| ("content-length".to_owned(), length)));
         let mut block = Vec::new();
         self.encoder.encode(&fields, &mut block);
         out.extend(self.header_frames(id, &block, !answer.has_body(asked)));
