@@ -596,8 +596,7 @@ fn tls_cut_without_close_notify_is_no_end_of_a_body() {
     let server = Scripted::start(Protocol::H1s, |conn| {
         if conn.request().is_some() {
             conn.send(b"HTTP/1.1 200 OK\r\n\r\ncut");
-            // Forgotten, not dropped: no close_notify is said.
-            std::mem::forget(std::mem::replace(&mut conn.stream, Box::new(std::io::Cursor::new(Vec::new()))));
+            conn.cut();
         }
     });
     let m = run(&server.plan(1, Limit::Requests(2)));
