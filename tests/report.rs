@@ -298,7 +298,7 @@ fn odd_ratio() -> Vec<CellRecord> {
             lost_round(
                 n,
                 CellStatus::WrongProtocol,
-                "asked for HTTP/2 in cleartext, the server answered HTTP/1.1",
+                "no HTTP/2 in cleartext: the server answered HTTP/1.1",
                 &[],
             )
         })
@@ -345,7 +345,7 @@ fn odd_h2() -> Vec<CellRecord> {
                 kind: "wrong-protocol".into(),
                 count: 8,
                 requests: 0,
-                example: Some("offered h2 by ALPN, the server chose http/1.1".into()),
+                example: Some("asked for h2 by ALPN, the server chose http/1.1".into()),
             }];
             round.measurement = Some(m);
         }
@@ -416,10 +416,10 @@ fn the_text_of_a_measurement_tells_what_became_of_its_streams() {
     assert!(old.starts_with("http://localhost:20080/  HTTP/1.1, server speaks HTTP/1.0\n"), "{old}");
 
     let mut m = of(Protocol::H2, 100);
-    m.multiplexing =
-        Some(Multiplexing { effective_least: 1, effective_most: 8, goaways: 2, refused: 1 });
+    m.multiplexing = Some(Multiplexing { effective_least: 1, effective_most: 8, goaways: 2, refused: 1 });
     (m.requests.replayed, m.requests.interrupted) = (1_200, 3);
-    let stall = Stall { in_flight: 8, idle_us: 2_340_000, state: "stream 1: open,\n\u{1b}[31mwindow 0".into() };
+    let stall =
+        Stall { in_flight: 8, idle_us: 2_340_000, state: "stream 1: open,\n\u{1b}[31mwindow 0".into() };
     m.stalls = vec![stall; 7];
     let text = bench::report::measurement(&m);
     for line in [

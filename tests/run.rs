@@ -328,11 +328,11 @@ fn a_server_of_another_protocol_fails_at_once_and_never_has_a_figure() {
         } else {
             assert_eq!(cell.rounds[0].status, CellStatus::WrongProtocol);
             assert_eq!((s.verdict, s.requests_per_second), (Verdict::WrongProtocol, None));
-            assert_eq!(s.reasons, ["asked for HTTP/2 in cleartext, the server answered in HTTP/1.1"]);
+            assert_eq!(s.reasons, ["no HTTP/2 in cleartext: the server answered in HTTP/1.1"]);
         }
     }
     let problem = outcome.results.servers[0].starts[0].problem.as_deref();
-    assert_eq!(problem, Some("asked for HTTP/2 in cleartext, the server answered in HTTP/1.1"));
+    assert_eq!(problem, Some("no HTTP/2 in cleartext: the server answered in HTTP/1.1"));
 }
 
 #[test]
