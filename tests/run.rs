@@ -133,6 +133,43 @@ fn a_server_that_answers_wrongly_is_never_ready() {
     assert!(reason.contains("not as `expect` asks"), "{reason}");
 }
 
+/// A server of HTTP/1.1 that is said to speak HTTP/2 as well: in cleartext it answers the preface in its
+/// own version, over TLS it agrees on nothing by ALPN.
+#[test]
+fn a_server_of_http1_never_stands_under_http2() {
+    let bed = Bed::new(
+        "rounds = 1\nduration = \"100ms\"",
+        &[
+            hello("old", "\"h1\", \"h1s\", \"h2c\", \"h2\"", ""),
+            section("Clear", "kind = \"ratio\"\nprotocols = [\"h2c\", \"h1\"]\ncells = [\"2x1\"]"),
+            section("Many", "kind = \"closed-loop\"\nprotocol = \"h2c\"\ncells = [\"1x1\", \"2x10\"]"),
+            section(
+                "Set-up",
+                "kind = \"setup\"\nprotocols = [\"h2\", \"h1s\"]\ncells = [\"2x1\"]\nconnections = 20",
+            ),
+        ]
+        .concat(),
+    );
+    let output = bed.bench().output().expect("bench can be started");
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    bed.assert_nothing_is_left();
+    let results = bed.results();
+    assert!(results.complete);
+    let cells = || results.sections.iter().flat_map(|section| &section.cells);
+    assert_eq!(cells().count(), 6);
+    for cell in cells() {
+        let (s, name) = (&cell.summary, cell.protocol.name());
+        if cell.protocol.is_http1() {
+            assert_eq!(cell.rounds[0].status, CellStatus::Measured, "{name}: {:?}", s.reasons);
+        } else {
+            assert_eq!((s.verdict, s.requests_per_second), (Verdict::WrongProtocol, None), "{name}");
+            assert!(s.reasons[0].starts_with("no HTTP/2 "), "{name}: {:?}", s.reasons);
+        }
+    }
+    let report = std::fs::read_to_string(bed.report("md")).expect("there is a report");
+    assert!(report.contains("FAIL: no HTTP/2 over TLS: asked for h2 by ALPN, "), "{report}");
+}
+
 /// A run in its second cell, which lasts ten minutes, and the rest of its standard error.
 fn in_a_long_cell() -> (Bed, Child, BufReader<ChildStderr>) {
     let bed = Bed::new(
