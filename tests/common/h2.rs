@@ -100,6 +100,9 @@ pub(crate) struct H2<'a> {
     receive_window: i64,
     last_accepted: u32,
     no_new_streams: bool,
+    /// A size that the next block of the client's has to come down to first (RFC 7541 §4.2).
+    update_owed: Option<u32>,
+    table_size: u32,
     pings: VecDeque<[u8; 8]>,
     next_ping: u64,
 }
@@ -135,6 +138,8 @@ impl<'a> H2<'a> {
             receive_window: 65_535,
             last_accepted: u32::MAX,
             no_new_streams: false,
+            update_owed: None,
+            table_size: 4096,
             pings: VecDeque::new(),
             next_ping: 1,
         })
@@ -195,6 +200,11 @@ impl<'a> H2<'a> {
         while self.whole.is_empty() {
             self.next()?;
         }
+        self.whole.pop_front()
+    }
+
+    /// A whole request that is here already.
+    pub(crate) fn waiting(&mut self) -> Option<Asked> {
         self.whole.pop_front()
     }
 
@@ -353,8 +363,7 @@ impl<'a> H2<'a> {
         }
         let mut fields = vec![(":status".to_owned(), answer.status.to_string())];
         fields.extend(answer.headers.iter().cloned());
-        fields
-            .extend(answer.declared(asked).into_iter().map(|length| ("content-length".to_owned(), length)));
+        fields.extend(answer.declared(asked).into_iter().map(|length| ("content-length".to_owned(), length)));
         let mut block = Vec::new();
         self.encoder.encode(&fields, &mut block);
         out.extend(self.header_frames(id, &block, !answer.has_body(asked)));
@@ -535,6 +544,11 @@ impl<'a> H2<'a> {
 
     fn block_complete(&mut self) -> Result<(), String> {
         let Some((id, end, block)) = self.block.take() else { return Ok(()) };
+        if let Some(size) = self.update_owed.take()
+            && block.first().is_none_or(|first| first & 0xe0 != 0x20)
+        {
+            self.conn.complain(format!("a header table of {size} bytes was acknowledged and not kept to"));
+        }
         let fields = self.decoder.decode(&block).map_err(|error| format!("a header block: {error:?}"))?;
         if id % 2 == 0 || id <= self.highest {
             return Err(format!("stream {id} after stream {}", self.highest));
@@ -625,6 +639,10 @@ impl<'a> H2<'a> {
             if id == frame::INITIAL_WINDOW_SIZE {
                 let change = i64::from(value) - i64::from(self.in_force.initial_window_size);
                 self.streams.values_mut().for_each(|stream| stream.receive += change);
+            }
+            if id == frame::HEADER_TABLE_SIZE && value < self.table_size {
+                self.table_size = value;
+                self.update_owed = Some(value);
             }
             self.in_force.apply(id, value);
         }
