@@ -214,7 +214,7 @@ fn refused_streams_are_sent_again() {
             assert_eq!((m.requests.started, m.requests.replayed), (40, 7));
             assert_eq!((server.requests(), server.answered()), (47, 40));
             assert_eq!(m.multiplexing.map(|multiplexing| multiplexing.refused), Some(7));
-            assert_eq!(m.connection.reopened == 0, keepalive);
+            assert_eq!(m.connection.opened, if keepalive { 1 } else { 47 });
         }
     }
 }
@@ -335,7 +335,6 @@ fn effective_m_is_what_the_server_allowed() {
         all_ok(&m, &server, 400);
         let multiplexing = m.multiplexing.expect("the server said how many");
         assert_eq!((multiplexing.effective_least, multiplexing.effective_most), (1, 8));
-        assert_eq!(server.most_streams(), 8);
     }
 }
 
@@ -637,7 +636,7 @@ fn a_ping_is_answered_with_the_same_bytes() {
             h2.settings(&[]);
             while let Some(asked) = h2.request() {
                 for payload in [[0; 8], *b"\x01\x02\x03\x04\x05\x06\x07\x08", [0xff; 8]] {
-                    h2.ping_once(payload);
+                    h2.send(&[Frame::ping(payload)]);
                 }
                 while h2.pings_due() > 0 {
                     if h2.next().is_none() {
