@@ -666,6 +666,10 @@ impl<'a> Worker<'a> {
         if self.record.negotiated.is_none() {
             self.record.negotiated = slot.client.negotiated();
         }
+        if failed.is_some() && slot.link != Link::Down {
+            self.say_why(index)?;
+        }
+        let slot = &mut self.slots[index as usize];
         let in_flight = u64::from(slot.client.in_flight());
         match slot.link {
             Link::Connecting => {
@@ -692,6 +696,18 @@ impl<'a> Worker<'a> {
         self.ring.release(index, generation, receiving)?;
         self.begun.retain(|begun| *begun != index);
         self.reconnect(index)
+    }
+
+    /// Sends the alert or GOAWAY that a failed connection still has to say, if its socket takes it now.
+    fn say_why(&mut self, index: u32) -> io::Result<()> {
+        let slot = &mut self.slots[index as usize];
+        if let Some(Transmit::Bytes(bytes)) = slot.client.transmit(&self.job) {
+            self.record.now().sent += bytes.len() as u64;
+            self.ring.send_now(index, slot.generation, bytes)?;
+            // The slot's next connection must not get it.
+            self.ring.enter(0, Span::ZERO, None)?;
+        }
+        Ok(())
     }
 
     fn reconnect(&mut self, index: u32) -> io::Result<()> {
