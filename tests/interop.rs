@@ -1,5 +1,5 @@
-//! The generator against real servers: each of `servers/`, over each protocol, from its build to the
-//! end of its last process.
+//! The generator against real servers: each of `servers/`, over each protocol it offers, from its build
+//! to the end of its last process.
 //!
 //! A server that is not installed is said to be missing, on standard error past the test harness, and
 //! its tests pass; with `BENCH_REQUIRE_SERVERS` in the environment they fail.
@@ -23,10 +23,20 @@ use turn::Turn;
 const HELLO: &[u8] = b"Hello, World!\n";
 
 /// What `servers/README.md` asks of each server: path, length of its body, and how often to ask.
-const PATHS: [(&str, u64, u64); 4] =
-    [("/", 14, 640), ("/1k", 1024, 320), ("/16k", 16 * 1024, 160), ("/1m", 1024 * 1024, 64)];
+const PATHS: [(&str, usize, u64); 5] = [
+    ("/", 14, 640),
+    ("/empty", 0, 640),
+    ("/1k", 1024, 320),
+    ("/16k", 16 * 1024, 256),
+    ("/1m", 1024 * 1024, 128),
+];
 
-const CONNECTIONS: [u32; 2] = [1, 32];
+/// Length of an upload.
+const UPLOAD: usize = 1024 * 1024;
+
+/// What nginx before 1.25.1 needs for HTTP/2 in cleartext, as in `scenarios/h2.toml`.
+const NGINX_H2C: &str =
+    "render = [\"nginx.conf\", \"cleartext-h2c.conf\"]\nprotocols = [\"h2c\", \"h1s\", \"h2\"]\n";
 
 /// Enough to build any of them on a slow machine from nothing.
 const BUILD_DEADLINE: Span = Span::from_secs(600);
@@ -37,84 +47,118 @@ macro_rules! interop {
     ($($test:ident: $server:literal over $protocol:ident;)+) => {
         $(#[test]
         fn $test() {
-            let server = concat!("[[server]]\nuse = \"", $server, "\"\n");
-            let Some(served) = Served::start(server, Protocol::$protocol) else { return };
-            bodies_have_their_exact_length(&served);
+            let server = entry($server, Protocol::$protocol);
+            let Some(served) = Served::start(&server, Protocol::$protocol) else { return };
+            bodies_are_exact(&served);
             head_has_no_body(&served);
             an_upload_is_answered(&served);
             each_request_may_have_its_own_connection(&served);
             the_unknown_is_not_found(&served);
             served.end();
         })+
+
+        /// Every test above: a server and the protocol it is driven over.
+        const DRIVEN: &[(&str, Protocol)] = &[$(($server, Protocol::$protocol)),+];
     };
 }
 
 interop! {
     rust_hyper_h1: "rust-hyper" over H1;
     rust_hyper_h1s: "rust-hyper" over H1s;
+    rust_hyper_h2c: "rust-hyper" over H2c;
+    rust_hyper_h2: "rust-hyper" over H2;
     node_h1: "node" over H1;
     node_h1s: "node" over H1s;
+    node_h2c: "node" over H2c;
+    node_h2: "node" over H2;
     go_h1: "go" over H1;
     go_h1s: "go" over H1s;
+    go_h2c: "go" over H2c;
+    go_h2: "go" over H2;
     nginx_h1: "nginx" over H1;
     nginx_h1s: "nginx" over H1s;
+    nginx_h2c: "nginx" over H2c;
+    nginx_h2: "nginx" over H2;
     caddy_h1: "caddy" over H1;
     caddy_h1s: "caddy" over H1s;
+    caddy_h2c: "caddy" over H2c;
+    caddy_h2: "caddy" over H2;
+    h2o_h1: "h2o" over H1;
+    h2o_h1s: "h2o" over H1s;
+    h2o_h2c: "h2o" over H2c;
+    h2o_h2: "h2o" over H2;
+}
+
+/// The entry of one of the project's servers in a scenario.
+fn entry(server: &str, protocol: Protocol) -> String {
+    let overrides = if (server, protocol) == ("nginx", Protocol::H2c) { NGINX_H2C } else { "" };
+    format!("[[server]]\nuse = {server:?}\n{overrides}")
 }
 
 #[test]
-fn every_server_is_driven() {
+fn every_server_is_driven_over_every_protocol_it_offers() {
     let folders = std::fs::read_dir(in_project("servers")).expect("the project has servers");
-    let mut names: Vec<_> = folders
-        .map(|entry| entry.expect("the folder can be listed"))
-        .filter(|entry| entry.path().join("server.toml").exists())
-        .map(|entry| entry.file_name())
-        .collect();
-    names.sort();
-    assert_eq!(names, ["caddy", "go", "nginx", "node", "rust-hyper"], "those above");
+    let mut offered = Vec::new();
+    for folder in folders {
+        let folder = folder.expect("the folder can be listed");
+        if !folder.path().join("server.toml").exists() {
+            continue;
+        }
+        let name = folder.file_name().into_string().expect("a plain name");
+        let protocols = spec(&entry(&name, Protocol::H1), Protocol::H1).protocols;
+        offered.extend(protocols.into_iter().map(|protocol| (name.clone(), protocol)));
+    }
+    // The one that has to be set up for it.
+    offered.push(("nginx".into(), Protocol::H2c));
+    offered.sort();
+    let mut driven: Vec<_> = DRIVEN.iter().map(|(name, protocol)| ((*name).to_owned(), *protocol)).collect();
+    driven.sort();
+    assert_eq!(driven, offered);
 }
 
-fn bodies_have_their_exact_length(served: &Served) {
-    for connections in CONNECTIONS {
+fn bodies_are_exact(served: &Served) {
+    for shape in shapes(served.protocol) {
         for (path, length, requests) in PATHS {
-            let mut plan = served.plan(path, connections, requests);
-            plan.expect.length = Some(length);
-            plan.expect.body = (path == "/").then(|| base64(HELLO));
+            let mut plan = served.plan(path, shape, requests);
+            let body = if path == "/" { HELLO.to_vec() } else { vec![b'x'; length] };
+            plan.expect.length = Some(length as u64);
+            plan.expect.body = Some(base64(&body));
             let m = served.measure(&plan, 200);
-            assert_eq!(m.transfer.body_bytes, requests * length, "{path}");
-            assert_eq!((m.connection.opened, m.connection.reopened), (connections.into(), 0), "{path}");
+            assert_eq!(m.transfer.body_bytes, requests * length as u64, "{path}");
+            no_connection_was_replaced(&m, path);
         }
     }
 }
 
 fn head_has_no_body(served: &Served) {
-    for connections in CONNECTIONS {
+    for shape in shapes(served.protocol) {
         for (path, _, _) in PATHS {
-            let mut plan = served.plan(path, connections, 160);
+            let mut plan = served.plan(path, shape, 160);
             plan.request.method = "HEAD".into();
             let m = served.measure(&plan, 200);
             assert_eq!(m.transfer.body_bytes, 0, "{path}");
-            assert_eq!((m.connection.opened, m.connection.reopened), (connections.into(), 0), "{path}");
+            no_connection_was_replaced(&m, path);
         }
     }
 }
 
 fn an_upload_is_answered(served: &Served) {
-    const LENGTH: u64 = 100_000;
-    for connections in CONNECTIONS {
-        let mut plan = served.plan("/", connections, 160);
+    for shape in shapes(served.protocol) {
+        let requests = 128;
+        let mut plan = served.plan("/upload", shape, requests);
         plan.request.method = "POST".into();
-        plan.request.body = base64(&[b'x'; LENGTH as usize]);
+        plan.request.body = base64(&[b'x'; UPLOAD]);
         plan.expect.body = Some(base64(HELLO));
         let m = served.measure(&plan, 200);
-        assert!(m.transfer.sent_bytes >= 160 * LENGTH, "{:?}", m.transfer);
-        assert_eq!((m.connection.opened, m.connection.reopened), (connections.into(), 0));
+        // Had a server answered before the end, the rest would not have been sent.
+        assert!(m.transfer.sent_bytes >= requests * UPLOAD as u64, "{:?}", m.transfer);
+        no_connection_was_replaced(&m, "/upload");
     }
 }
 
 fn each_request_may_have_its_own_connection(served: &Served) {
-    for connections in CONNECTIONS {
-        let mut plan = served.plan("/", connections, 160);
+    for connections in [1, 32] {
+        let mut plan = served.plan("/", (connections, 1), 160);
         plan.keepalive = false;
         plan.expect.body = Some(base64(HELLO));
         let m = served.measure(&plan, 200);
@@ -123,28 +167,60 @@ fn each_request_may_have_its_own_connection(served: &Served) {
 }
 
 fn the_unknown_is_not_found(served: &Served) {
-    let mut plan = served.plan("/no-such-path", 1, 20);
+    let mut plan = served.plan("/no-such-path", (1, 1), 20);
     plan.expect.status = Some(404);
     served.measure(&plan, 404);
 }
 
-/// nginx closes each connection after its fiftieth answer: nothing fails by it, all is asked. It is
-/// also the one that knows no TLS beyond 1.2.
+/// C x M: one request at a time, and many.
+fn shapes(protocol: Protocol) -> [(u32, u32); 2] {
+    match protocol {
+        Protocol::H1 | Protocol::H1s => [(1, 1), (32, 1)],
+        Protocol::H2c | Protocol::H2 => [(1, 1), (4, 32)],
+    }
+}
+
+fn no_connection_was_replaced(m: &Measurement, path: &str) {
+    assert_eq!((m.connection.opened, m.connection.reopened), (m.connections.into(), 0), "{path}");
+    assert_eq!((m.lifetime.replayed, m.lifetime.interrupted), (0, 0), "{path}");
+}
+
+/// Caddy answers a POST on `/` before it has the body, and resets the stream with NO_ERROR. The answer
+/// counts, and the connection goes on (RFC 9113, section 8.1).
+#[test]
+fn an_answer_before_the_end_of_an_upload_counts() {
+    for protocol in [Protocol::H2c, Protocol::H2] {
+        let Some(served) = Served::start(&entry("caddy", protocol), protocol) else { return };
+        for shape in shapes(protocol) {
+            let mut plan = served.plan("/", shape, 256);
+            plan.request.method = "POST".into();
+            plan.request.body = base64(&[b'x'; UPLOAD]);
+            plan.expect.body = Some(base64(HELLO));
+            let m = served.measure(&plan, 200);
+            no_connection_was_replaced(&m, "/");
+        }
+        served.end();
+    }
+}
+
+/// nginx ends each connection after its fiftieth answer, over HTTP/2 by GOAWAY: nothing fails by it, all
+/// is asked, and what came too late is asked again elsewhere. It is also the one that knows no TLS beyond
+/// 1.2.
 #[test]
 fn connections_that_a_server_closes_in_good_order_are_replaced() {
     let server = "[[server]]\nname = \"nginx-closing\"\ndir = \"../tests/data/interop\"\nrequires = [\"nginx\"]\n\
-        render = [\"nginx.conf\"]\nprotocols = [\"h1\", \"h1s\"]\n\
+        render = [\"nginx.conf\"]\nprotocols = [\"h1\", \"h1s\", \"h2\"]\n\
         command = [\"nginx\", \"-e\", \"stderr\", \"-p\", \"{run_dir}\", \"-c\", \"{config}\"]\n";
-    for protocol in [Protocol::H1, Protocol::H1s] {
+    for protocol in [Protocol::H1, Protocol::H1s, Protocol::H2] {
         let Some(mut served) = Served::start(server, protocol) else { return };
         served.tls = "TLSv1.2";
-        for connections in [1, 8] {
-            let mut plan = served.plan("/", connections, 1000);
+        for shape in shapes(protocol) {
+            let mut plan = served.plan("/", shape, 1000);
             plan.expect.body = Some(base64(HELLO));
             let m = served.measure(&plan, 200);
             // Fifty answers each and no more.
             assert!(m.connection.opened >= 1000 / 50, "{:?}", m.connection);
-            assert_eq!(m.connection.reopened, m.connection.opened - u64::from(connections));
+            assert_eq!(m.connection.reopened, m.connection.opened - u64::from(shape.0));
         }
         served.end();
     }
@@ -167,7 +243,7 @@ impl Served {
     /// something it needs is not installed, and may be missing.
     fn start(server: &str, protocol: Protocol) -> Option<Self> {
         let turn = Turn::take();
-        let spec = spec(server);
+        let spec = spec(server, protocol);
         assert!(spec.protocols.contains(&protocol), "{}", spec.name);
         let scratch = tempfile::tempdir().expect("a scratch folder");
         let host = Host {
@@ -198,8 +274,8 @@ impl Served {
         }
     }
 
-    /// Asks for `path`, `requests` times over `connections`.
-    fn plan(&self, path: &str, connections: u32, requests: u64) -> LoadPlan {
+    /// Asks for `path`, `requests` times over C x M.
+    fn plan(&self, path: &str, (connections, concurrency): (u32, u32), requests: u64) -> LoadPlan {
         let mut plan = common::plan(
             self.protocol,
             &address(self.protocol, self.ports),
@@ -207,6 +283,7 @@ impl Served {
             Limit::Requests(requests),
         );
         plan.target.path = path.into();
+        plan.concurrency = concurrency;
         plan.threads = connections.min(2);
         plan.timeout_ns = 60_000_000_000;
         plan
@@ -217,8 +294,14 @@ impl Served {
         let Limit::Requests(asked) = plan.limit else { panic!("a counted plan") };
         let m = run(plan);
         let what = format!(
-            "{} over {:?}: {} {} x {}: {:?}",
-            self.spec.name, self.protocol, plan.request.method, plan.target.path, plan.connections, m.errors
+            "{} over {:?}: {} {} {}x{}: {:?}",
+            self.spec.name,
+            self.protocol,
+            plan.request.method,
+            plan.target.path,
+            plan.connections,
+            plan.concurrency,
+            m.errors
         );
         check_identities(&m);
         for requests in [m.requests, m.lifetime] {
@@ -232,7 +315,8 @@ impl Served {
         match self.protocol {
             Protocol::H1 => assert_eq!(agreed, ("HTTP/1.1", None, None), "{what}"),
             Protocol::H1s => assert_eq!(agreed, ("HTTP/1.1", Some("http/1.1"), Some(self.tls)), "{what}"),
-            Protocol::H2c | Protocol::H2 => unreachable!("not driven yet"),
+            Protocol::H2c => assert_eq!(agreed, ("HTTP/2", None, None), "{what}"),
+            Protocol::H2 => assert_eq!(agreed, ("HTTP/2", Some("h2"), Some(self.tls)), "{what}"),
         }
         m
     }
@@ -254,11 +338,12 @@ impl Served {
 }
 
 /// The server of a scenario that stands among the project's and has it alone.
-fn spec(server: &str) -> ServerSpec {
+fn spec(server: &str, protocol: Protocol) -> ServerSpec {
+    let protocol = serde_json::to_string(&protocol).expect("a protocol has a name");
     let path = in_project("scenarios/interop.toml");
     let text = format!(
         "format = 1\ntitle = \"Interoperability\"\nreport = \"INTEROP\"\ntemplate = \"http\"\n\
-         {server}[[section]]\ntitle = \"All\"\nkind = \"closed-loop\"\nprotocol = \"h1\"\ncells = [\"1x1\"]\n"
+         {server}[[section]]\ntitle = \"All\"\nkind = \"closed-loop\"\nprotocol = {protocol}\ncells = [\"1x1\"]\n"
     );
     let read = |asked: &Path| {
         if asked == path { Ok(text.clone()) } else { scenario::read_from_disk(asked) }

@@ -190,6 +190,192 @@ fn odd_setup() -> SectionRecord {
     SectionRecord { title: "Connection set-up".into(), kind: SectionKind::Setup, cells }
 }
 
+/// A run over HTTP/2 with all that it adds: limits, GOAWAYs, ratios of every kind, a server of the wrong
+/// protocol, one that has half of a ratio.
+fn odd_http2() -> Results {
+    let mut results = Results {
+        title: "HTTP/2 server comparison".into(),
+        report: "HTTP2_RESULTS".into(),
+        template: "http2".into(),
+        ..empty()
+    };
+    let all = vec![Protocol::H1, Protocol::H1s, Protocol::H2c, Protocol::H2];
+    results.servers = [
+        ("rust-hyper", "Rust", "hyper 1.12.0"),
+        ("go", "Go", "go1.26"),
+        ("node", "Node", "v22"),
+        ("h2o", "H2O", "2.2.5"),
+    ]
+    .map(|(name, label, version)| ServerRecord { protocols: all.clone(), ..server(name, label, version) })
+    .to_vec();
+    results.servers[3].protocols = vec![Protocol::H2c, Protocol::H2, Protocol::H1s];
+    results.sections = vec![
+        SectionRecord {
+            title: "HTTP/2 in cleartext".into(),
+            kind: SectionKind::ClosedLoop,
+            cells: odd_h2c(),
+        },
+        SectionRecord {
+            title: "In cleartext: HTTP/2 against HTTP/1.1".into(),
+            kind: SectionKind::Ratio,
+            cells: odd_ratio(),
+        },
+        SectionRecord { title: "HTTP/2 over TLS".into(), kind: SectionKind::ClosedLoop, cells: odd_h2() },
+        SectionRecord { title: "Connection set-up".into(), kind: SectionKind::Setup, cells: odd_h2_setup() },
+    ];
+    summarised(results)
+}
+
+/// The measurements of a cell, bent.
+fn bent(mut cell: CellRecord, bend: impl Fn(&mut Measurement)) -> CellRecord {
+    cell.rounds.iter_mut().filter_map(|round| round.measurement.as_mut()).for_each(bend);
+    cell
+}
+
+/// A cell whose server allows so many streams on a connection.
+fn allowing(cell: CellRecord, least: u32, most: u32) -> CellRecord {
+    bent(cell, |m| {
+        m.multiplexing =
+            Some(Multiplexing { effective_least: least, effective_most: most, goaways: 0, refused: 0 });
+    })
+}
+
+fn odd_h2c() -> Vec<CellRecord> {
+    let of = |server: &str, c, m| cell(server, Protocol::H2c, c, m);
+    vec![
+        measured(of("rust-hyper", 1, 1), 14_000.0, 70.0),
+        measured(of("rust-hyper", 1, 100), 180_000.0, 550.0),
+        measured(of("rust-hyper", 10, 10), 175_000.0, 565.0),
+        measured(of("go", 1, 1), 11_000.0, 90.0),
+        // Eight streams are far from a hundred, and nine of ten nearly all.
+        allowing(measured(of("go", 1, 100), 190_000.0, 42.0), 8, 8),
+        allowing(measured(of("go", 10, 10), 176_000.0, 520.0), 9, 10),
+        // Connections that end after a thousand requests.
+        bent(measured(of("node", 1, 1), 9_000.0, 108.0), |m| {
+            m.multiplexing = m.multiplexing.map(|mux| Multiplexing { goaways: 90, ..mux });
+            m.connection.reopened = 90;
+        }),
+        bent(measured(of("node", 1, 100), 60_000.0, 1_650.0), |m| {
+            m.multiplexing = m.multiplexing.map(|mux| Multiplexing { goaways: 600, refused: 12, ..mux });
+            m.connection.reopened = 601;
+            m.requests.replayed = 1_234;
+            m.requests.interrupted = 40;
+            m.requests.failed = 40;
+            m.requests.started += 40;
+            m.errors = vec![ErrorCount {
+                phase: Phase::Interrupted,
+                kind: "cancel".into(),
+                count: 40,
+                requests: 40,
+                example: Some("RST_STREAM(CANCEL)".into()),
+            }];
+        }),
+        bent(measured(of("node", 10, 10), 61_000.0, 1_630.0), |m| {
+            m.stalls = vec![Stall {
+                in_flight: 10,
+                idle_us: 2_300_000,
+                state: "connection window 0; stream 9: half-closed (local), window 65535 | <b>".into(),
+            }];
+        }),
+        measured(of("h2o", 1, 1), 14_050.0, 70.0),
+        measured(of("h2o", 1, 100), 170_000.0, 580.0),
+        measured(of("h2o", 10, 10), 150_000.0, 660.0),
+    ]
+}
+
+fn odd_ratio() -> Vec<CellRecord> {
+    let of = |server: &str, protocol, c| cell(server, protocol, c, 1);
+    let (h2c, h1) = (Protocol::H2c, Protocol::H1);
+    let lacks = |protocol, c| {
+        let mut cell = of("h2o", protocol, c);
+        cell.rounds =
+            vec![lost_round(1, CellStatus::Absent, "H2O does not offer h1, and a ratio needs both", &[])];
+        cell
+    };
+    let mut other = of("node", h2c, 10);
+    other.rounds = (1..=3)
+        .map(|n| {
+            lost_round(
+                n,
+                CellStatus::WrongProtocol,
+                "no HTTP/2 in cleartext: the server answered HTTP/1.1",
+                &[],
+            )
+        })
+        .collect();
+    vec![
+        measured(of("rust-hyper", h2c, 1), 14_000.0, 70.0),
+        measured(of("rust-hyper", h2c, 10), 88_000.0, 112.0),
+        measured(of("rust-hyper", h1, 1), 15_000.0, 65.0),
+        measured(of("rust-hyper", h1, 10), 88_500.0, 111.0),
+        // Starved above the line, unstable below it.
+        measured(of("go", h2c, 1), 1_000.0, 60.0),
+        measured(of("go", h2c, 10), 60_000.0, 165.0),
+        measured(of("go", h1, 1), 12_000.0, 81.0),
+        with_rounds(of("go", h1, 10), &[80_000.0, 60_000.0, 82_000.0], 120.0),
+        measured(of("node", h2c, 1), 9_000.0, 108.0),
+        other,
+        measured(of("node", h1, 1), 8_000.0, 122.0),
+        measured(of("node", h1, 10), 40_000.0, 245.0),
+        lacks(h2c, 1),
+        lacks(h2c, 10),
+        lacks(h1, 1),
+        lacks(h1, 10),
+    ]
+}
+
+fn odd_h2() -> Vec<CellRecord> {
+    let of = |server: &str, m| cell(server, Protocol::H2, 1, m);
+    let fallen_back = |m| {
+        bent(measured(of("go", m), 20_000.0, 45.0), |m| {
+            let negotiated = m.negotiated.as_mut().unwrap();
+            (negotiated.http, negotiated.alpn) = ("HTTP/1.1".into(), Some("http/1.1".into()));
+        })
+    };
+    let refused = |m| {
+        let mut cell = of("node", m);
+        cell.rounds =
+            (1..=3).map(|n| lost_round(n, CellStatus::Failed, "no connection came up", &[])).collect();
+        for round in &mut cell.rounds {
+            let mut m = build::measurement(&of("node", m), 0.0, 1.0);
+            (m.negotiated, m.multiplexing, m.latency_us, m.requests_per_second) = (None, None, None, None);
+            m.requests = Requests::default();
+            m.errors = vec![ErrorCount {
+                phase: Phase::Tls,
+                kind: "wrong-protocol".into(),
+                count: 8,
+                requests: 0,
+                example: Some("asked for h2 by ALPN, the server chose http/1.1".into()),
+            }];
+            round.measurement = Some(m);
+        }
+        cell
+    };
+    vec![
+        measured(of("rust-hyper", 1), 11_000.0, 89.0),
+        measured(of("rust-hyper", 100), 130_000.0, 765.0),
+        fallen_back(1),
+        fallen_back(100),
+        refused(1),
+        refused(100),
+        allowing(measured(of("h2o", 1), 10_000.0, 98.0), 1, 1),
+        allowing(measured(of("h2o", 100), 120_000.0, 815.0), 1, 100),
+    ]
+}
+
+fn odd_h2_setup() -> Vec<CellRecord> {
+    let rates = [("rust-hyper", 7_000.0, 7_700.0), ("go", 5_000.0, 6_100.0)];
+    let cells = rates.into_iter().flat_map(|(name, h2, h1s)| {
+        [(Protocol::H2, h2), (Protocol::H1s, h1s)].map(|(protocol, rate)| {
+            bent(measured(cell(name, protocol, 20, 1), rate, 19.8 / rate * 1e6), |m| {
+                m.keepalive = false;
+                (m.window.asked_requests, m.window.asked_s) = (Some(20_000), None);
+            })
+        })
+    });
+    cells.collect()
+}
+
 fn data(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
 }
@@ -205,16 +391,64 @@ fn a_terminal_with_every_oddity() {
 }
 
 #[test]
+fn a_report_of_http2_with_every_oddity() {
+    insta::assert_snapshot!(markdown(&odd_http2()).unwrap());
+}
+
+#[test]
+fn a_terminal_of_http2_with_every_oddity() {
+    insta::assert_snapshot!(terminal(&odd_http2(), 100));
+}
+
+/// What `bench load` prints of one measurement where a server of HTTP/2 did what it may do.
+#[test]
+fn the_text_of_a_measurement_tells_what_became_of_its_streams() {
+    let of = |protocol, m| build::measurement(&cell("a", protocol, 1, m), 9_000.0, 100.0);
+    let plain = bench::report::measurement(&of(Protocol::H2c, 10));
+    for word in ["Streams", "GOAWAY", "Replayed", "Interrupted", "Stalls"] {
+        assert!(!plain.contains(word), "{word} in {plain}");
+    }
+    assert!(plain.starts_with("http://localhost:20080/  HTTP/2\n"), "{plain}");
+    let old = bench::report::measurement(&Measurement {
+        negotiated: Some(Negotiated { http: "HTTP/1.0".into(), ..of(Protocol::H1, 1).negotiated.unwrap() }),
+        ..of(Protocol::H1, 1)
+    });
+    assert!(old.starts_with("http://localhost:20080/  HTTP/1.1, server speaks HTTP/1.0\n"), "{old}");
+
+    let mut m = of(Protocol::H2, 100);
+    m.multiplexing = Some(Multiplexing { effective_least: 1, effective_most: 8, goaways: 2, refused: 1 });
+    (m.requests.replayed, m.requests.interrupted) = (1_200, 3);
+    let stall =
+        Stall { in_flight: 8, idle_us: 2_340_000, state: "stream 1: open,\n\u{1b}[31mwindow 0".into() };
+    m.stalls = vec![stall; 7];
+    let text = bench::report::measurement(&m);
+    for line in [
+        "https://localhost:20080/  HTTP/2 over TLS, TLSv1.3, TLS13_AES_128_GCM_SHA256, X25519",
+        "Streams      the server allows 1 to 8 concurrent streams on a connection (M = 100 asked)",
+        "Server       2 GOAWAY, 1 stream refused",
+        "Replayed     1\u{202f}200 sent again, not processed by the server before",
+        "Interrupted  3 of the failed: ended under way by the server",
+        "Stalls",
+        "  8 in flight, nothing received for 2.3 s: stream 1: open, window 0",
+        "  and 2 more; --json has all",
+    ] {
+        assert!(text.lines().any(|l| l == line), "`{line}` is not in {text}");
+    }
+}
+
+#[test]
 fn an_empty_run_is_a_report() {
     insta::assert_snapshot!(markdown(&empty()).unwrap());
+    let http2 = markdown(&Results { template: "http2".into(), ..empty() }).unwrap();
+    assert!(http2.contains("**ratio**") && !http2.contains("\n\n\n"), "{http2}");
     assert_eq!(terminal(&empty(), 80), "nothing was measured\n");
 }
 
 #[test]
-fn the_fixture_of_this_format_is_the_odd_run() {
-    // A format once released keeps its file; while it is the current one, its file shows all of it.
+fn the_fixture_of_this_format_shows_what_is_new_in_it() {
+    // A format once released keeps its file; the earlier ones show what is older.
     let path = data(&format!("results-{}.json", version::FORMAT));
-    let text = to_json(&odd()).unwrap();
+    let text = to_json(&odd_http2()).unwrap();
     if std::env::var_os("UPDATE_FIXTURES").is_some() {
         fs::write(&path, &text).unwrap();
     }
@@ -232,7 +466,9 @@ fn a_report_from_memory_and_from_its_file_are_the_same_bytes() {
 #[test]
 fn an_unknown_template_is_named_with_the_known_ones() {
     let error = markdown(&Results { template: "htpp".into(), ..empty() }).unwrap_err().0;
-    assert_eq!(error, "no report template `htpp`; there is http");
+    assert_eq!(error, "no report template `htpp`; there is http, http2");
+    // What a scenario may name is what there is: its own list says so before anything is measured.
+    assert_eq!(bench::report::templates().collect::<Vec<_>>(), bench::scenario::TEMPLATES);
 }
 
 #[test]
@@ -259,7 +495,7 @@ fn results_follow_the_schema_and_strangers_do_not() {
     };
     let with_empty_cell =
         Results { servers: vec![server("a", "A", "1")], sections: vec![planned], ..empty() };
-    for results in [empty(), with_empty_cell, odd()] {
+    for results in [empty(), with_empty_cell, odd(), odd_http2()] {
         let value = serde_json::from_str(&to_json(&results).unwrap()).unwrap();
         let faults: Vec<String> = validator.iter_errors(&value).map(|e| e.to_string()).collect();
         assert!(faults.is_empty(), "{faults:?}");
@@ -305,14 +541,17 @@ fn committed_results_follow_the_schema_and_from_their_rounds() {
 fn marks_follow_from_verdicts() {
     let settings = settings();
     let summary = |c, rates: &[f64], mean_us| {
-        let cell = with_rounds(cell("a", Protocol::H1, c, 1), rates, mean_us);
-        stats::summarise(&cell, SectionKind::ClosedLoop, &settings)
+        let mut cell = with_rounds(cell("a", Protocol::H1, c, 1), rates, mean_us);
+        cell.summary = stats::summarise(&cell, SectionKind::ClosedLoop, &settings);
+        cell
     };
     let p50 = Figure::Latency(50.0);
     let starved = summary(100, &[110_000.0; 3], 660.0);
     let unstable = summary(1, &[10_000.0, 8_000.0, 10_100.0], 98.0);
     let valid = summary(1, &[10_000.0; 3], 98.0);
     let fewer = summary(1, &[10_000.0; 2], 98.0);
+    let mut limited = allowing(measured(cell("a", Protocol::H2, 10, 10), 90_000.0, 1_100.0), 9, 9);
+    limited.summary = stats::summarise(&limited, SectionKind::ClosedLoop, &settings);
     let closed = SectionKind::ClosedLoop;
     for (name, s, carried, figure, on_figure, wins) in [
         ("starved latency", &starved, vec![Mark::Starved], p50, true, false),
@@ -321,6 +560,9 @@ fn marks_follow_from_verdicts() {
         ("unstable latency", &unstable, vec![Mark::Unstable], p50, true, false),
         ("unstable rate", &unstable, vec![Mark::Unstable], Figure::Rate, true, false),
         ("valid latency", &valid, vec![], p50, false, true),
+        ("limited latency", &limited, vec![Mark::Limited], p50, true, false),
+        ("limited rate", &limited, vec![Mark::Limited], Figure::Rate, true, true),
+        ("limited CPU", &limited, vec![Mark::Limited], Figure::Cpu, false, true),
         ("fewer rounds, rate", &fewer, vec![Mark::FewerRounds], Figure::Rate, true, true),
         ("fewer rounds, latency", &fewer, vec![Mark::FewerRounds], p50, false, true),
     ] {
@@ -419,12 +661,16 @@ fn any_results() -> impl Strategy<Value = Results> {
         cell
     });
     let cells = prop::collection::vec(cell, 0..4);
-    (cells, "\\PC{0,20}|[|`<>\\n*_]{0,10}", any::<bool>()).prop_map(|(mut cells, label, setup)| {
+    let kinds = vec![SectionKind::ClosedLoop, SectionKind::Setup, SectionKind::Ratio];
+    let label = "\\PC{0,20}|[|`<>\\n*_]{0,10}";
+    (cells, label, prop::sample::select(kinds), any::<bool>()).prop_map(|(mut cells, label, kind, paired)| {
         for (i, cell) in cells.iter_mut().enumerate() {
-            cell.server = format!("s{i}");
+            // In pairs, as a ratio has them, or each server alone.
+            let server = if paired { i / 2 } else { i };
+            cell.server = format!("s{server}");
+            cell.protocol = if paired && i % 2 == 1 { Protocol::H2c } else { Protocol::H1 };
         }
         let servers = (0..cells.len()).map(|i| server(&format!("s{i}"), &label, &label)).collect();
-        let kind = if setup { SectionKind::Setup } else { SectionKind::ClosedLoop };
         let sections = vec![SectionRecord { title: label.clone(), kind, cells }];
         summarised(Results { title: label, servers, sections, ..empty() })
     })
@@ -471,7 +717,7 @@ proptest! {
             }
             // Labels here hold any text, but a figure never stands in a cell as one of these.
             for cell in line.split('|').map(|cell| cell.trim().trim_matches('*')) {
-                let lower = cell.trim_end_matches(['‡', '§', '†', '¶', '°']);
+                let lower = cell.trim_end_matches(['‡', '§', '†', '¶', '◊', '°', '×']);
                 prop_assert!(!["NaN", "inf", "-inf", "±NaN %"].contains(&lower), "{}", line);
             }
         }

@@ -345,6 +345,146 @@ fn one_wrong_or_impossible_round_spoils_the_cell() {
     assert!(s.reasons[0].starts_with("round 2: asked for"), "{:?}", s.reasons);
 }
 
+/// Where nothing came up there is nothing negotiated: the errors say what the server speaks.
+#[test]
+fn a_server_that_speaks_another_protocol_is_told_by_its_errors() {
+    let error = |phase, kind: &str, example: Option<&str>| ErrorCount {
+        phase,
+        kind: kind.into(),
+        count: 9,
+        requests: 0,
+        example: example.map(String::from),
+    };
+    for (name, protocol, error, reason) in [
+        (
+            "another choice by ALPN",
+            Protocol::H2,
+            error(Phase::Tls, "wrong-protocol", Some("asked for h2 by ALPN, the server chose http/1.1")),
+            "no HTTP/2 over TLS: asked for h2 by ALPN, the server chose http/1.1",
+        ),
+        (
+            "no choice by ALPN",
+            Protocol::H1s,
+            error(Phase::Tls, "alert-received-no-application-protocol", None),
+            "no HTTP/1.1 over TLS: alert-received-no-application-protocol",
+        ),
+        (
+            "an answer of the other version",
+            Protocol::H2c,
+            error(Phase::Framing, "wrong-protocol", Some("the server answered HTTP/1.1")),
+            "no HTTP/2 in cleartext: the server answered HTTP/1.1",
+        ),
+    ] {
+        for (status, ok) in
+            [(CellStatus::Failed, false), (CellStatus::Measured, false), (CellStatus::Measured, true)]
+        {
+            let mut cell = measured(cell("a", protocol, 50, 1), 50_000.0, 995.0);
+            for round in &mut cell.rounds {
+                round.status = status;
+                let m = round.measurement.as_mut().unwrap();
+                m.errors = vec![error.clone()];
+                if !ok {
+                    (m.negotiated, m.latency_us, m.requests_per_second) = (None, None, None);
+                    m.requests = Requests::default();
+                }
+            }
+            let s = summary(&cell);
+            assert_eq!((s.verdict, s.requests_per_second), (Verdict::WrongProtocol, None), "{name}");
+            assert_eq!(s.reasons, [reason], "{name}");
+        }
+    }
+    // The probe met it before any cell was measured.
+    let s = bent(|r| *r = lost_round(r.round, CellStatus::WrongProtocol, "no HTTP/1.1", &[]));
+    assert_eq!((s.verdict, s.reasons), (Verdict::WrongProtocol, vec!["no HTTP/1.1".to_owned()]));
+    // Another alert is a failure of TLS and no word about the protocol.
+    let s = bent_measurement(|m| {
+        m.requests = Requests::default();
+        m.errors = vec![error(Phase::Tls, "alert-received-handshake-failure", None)];
+    });
+    assert_eq!(s.verdict, Verdict::Failed);
+}
+
+#[test]
+fn only_what_was_negotiated_is_measured_under_its_name() {
+    let negotiated = |http: &str, tls: Option<&str>, alpn: Option<&str>| Negotiated {
+        http: http.into(),
+        alpn: alpn.map(String::from),
+        tls: tls.map(String::from),
+        cipher: None,
+        group: None,
+    };
+    let tls = Some("TLSv1.3");
+    let all = [
+        negotiated("HTTP/1.1", None, None),
+        negotiated("HTTP/1.0", None, None),
+        negotiated("HTTP/1.1", tls, None),
+        negotiated("HTTP/1.1", tls, Some("http/1.1")),
+        negotiated("HTTP/1.1", tls, Some("h2")),
+        negotiated("HTTP/2", None, None),
+        negotiated("HTTP/2", tls, Some("h2")),
+        negotiated("HTTP/2", tls, Some("http/1.1")),
+        negotiated("HTTP/2", tls, None),
+        negotiated("HTTP/2", None, Some("h2")),
+    ];
+    for (protocol, right) in
+        [(Protocol::H1, &[0, 1][..]), (Protocol::H1s, &[2, 3]), (Protocol::H2c, &[5]), (Protocol::H2, &[6])]
+    {
+        for (index, negotiated) in all.iter().enumerate() {
+            let mut cell = measured(cell("a", protocol, 50, 1), 50_000.0, 995.0);
+            for m in cell.rounds.iter_mut().filter_map(|round| round.measurement.as_mut()) {
+                m.negotiated = Some(negotiated.clone());
+            }
+            let wrong = summary(&cell).verdict == Verdict::WrongProtocol;
+            assert_eq!(wrong, !right.contains(&index), "{} {negotiated:?}", protocol.name());
+        }
+    }
+}
+
+/// The rule of starvation stays that of C x M, and the reason says who kept M down.
+#[test]
+fn a_server_that_allows_fewer_streams_is_no_failure() {
+    for (concurrency, mean_us, allowed, verdict, reasons, effective) in [
+        // Eight of a hundred.
+        (
+            100,
+            1_000.0,
+            [(8, 8), (8, 8), (8, 8)],
+            Verdict::Starved,
+            vec![
+                "~8.0 of 100 in flight; the server allows 8 concurrent streams on a connection (M = 100 asked)",
+            ],
+            Some((8, 8)),
+        ),
+        // Nine of ten are enough not to be starved.
+        (10, 1_125.0, [(9, 9), (10, 10), (9, 10)], Verdict::Valid, vec![], Some((9, 10))),
+        (8, 1_000.0, [(8, 8), (8, 8), (8, 8)], Verdict::Valid, vec![], Some((8, 8))),
+    ] {
+        let mut cell = with_rounds(cell("a", Protocol::H2c, 1, concurrency), &[8_000.0; 3], mean_us);
+        for (round, (least, most)) in cell.rounds.iter_mut().zip(allowed) {
+            round.measurement.as_mut().unwrap().multiplexing =
+                Some(Multiplexing { effective_least: least, effective_most: most, goaways: 0, refused: 0 });
+        }
+        let s = summary(&cell);
+        assert_eq!((s.verdict, s.reasons), (verdict, reasons.iter().map(ToString::to_string).collect()));
+        let effective = effective.map(|(least, most)| EffectiveConcurrency { least, most });
+        assert_eq!(s.effective_concurrency, effective);
+    }
+    assert_eq!(bent(|_| {}).effective_concurrency, None, "HTTP/1.1 has no streams");
+}
+
+#[test]
+fn limits_of_streams_read_as_sentences() {
+    use bench::results::verdict::stream_limit;
+    for (least, most, asked, text) in [
+        (8, 8, 100, Some("the server allows 8 concurrent streams on a connection (M = 100 asked)")),
+        (1, 1, 2, Some("the server allows 1 concurrent stream on a connection (M = 2 asked)")),
+        (1, 8, 100, Some("the server allows 1 to 8 concurrent streams on a connection (M = 100 asked)")),
+        (100, 100, 100, None),
+    ] {
+        assert_eq!(stream_limit(EffectiveConcurrency { least, most }, asked).as_deref(), text);
+    }
+}
+
 #[test]
 fn an_old_unanswered_request_makes_the_maximum_a_lower_bound() {
     let s = bent_measurement(|m| m.requests.oldest_unfinished_us = Some(2_950_000));

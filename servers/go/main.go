@@ -1,5 +1,5 @@
 // Command go-server answers with net/http: cleartext on HTTP_PORT, TLS with CERT and KEY on
-// HTTPS_PORT. The runtime takes its number of processors from GOMAXPROCS.
+// HTTPS_PORT, each for HTTP/1.1 and HTTP/2. The runtime takes its number of processors from GOMAXPROCS.
 package main
 
 import (
@@ -18,10 +18,12 @@ import (
 )
 
 var bodies = map[string][]byte{
-	"/":    []byte("Hello, World!\n"),
-	"/1k":  bytes.Repeat([]byte("x"), 1<<10),
-	"/16k": bytes.Repeat([]byte("x"), 1<<14),
-	"/1m":  bytes.Repeat([]byte("x"), 1<<20),
+	"/":       []byte("Hello, World!\n"),
+	"/upload": []byte("Hello, World!\n"),
+	"/empty":  {},
+	"/1k":     bytes.Repeat([]byte("x"), 1<<10),
+	"/16k":    bytes.Repeat([]byte("x"), 1<<14),
+	"/1m":     bytes.Repeat([]byte("x"), 1<<20),
 }
 
 func answer(w http.ResponseWriter, r *http.Request) {
@@ -40,9 +42,15 @@ func answer(w http.ResponseWriter, r *http.Request) {
 func main() {
 	stop, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer cancel()
+	// Without these a cleartext listener takes HTTP/2 for a malformed request.
+	var protocols http.Protocols
+	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(true)
+	protocols.SetUnencryptedHTTP2(true)
 	// Clients that break off a handshake are not worth a log line each.
 	server := &http.Server{
 		Handler:           http.HandlerFunc(answer),
+		Protocols:         &protocols,
 		ReadHeaderTimeout: time.Minute,
 		ErrorLog:          log.New(io.Discard, "", 0),
 	}

@@ -7,9 +7,9 @@ use serde::Serialize;
 
 use super::Exit;
 use super::narrow::Narrow;
-use crate::results::SectionKind;
+use crate::results::{Protocol, SectionKind};
 use crate::scenario::{
-    self, Checked, Expected, Machine, Scenario, Section, SectionLimit, ServerSpec, format_cpus, protocol_name,
+    self, Checked, Expected, Machine, Scenario, Section, SectionLimit, ServerSpec, format_cpus,
 };
 use crate::time::Span;
 use crate::units::format_duration;
@@ -201,7 +201,7 @@ impl PlanServer {
         Self {
             name: spec.name.clone(),
             label: spec.label.clone(),
-            protocols: spec.protocols.iter().copied().map(protocol_name).collect(),
+            protocols: spec.protocols.iter().copied().map(Protocol::name).collect(),
             command: spec.command.clone(),
             build: spec.build.clone(),
             dir: spec.dir.clone(),
@@ -267,7 +267,7 @@ impl PlanSection {
             number,
             title: section.title.clone(),
             kind,
-            protocols: section.protocols.iter().copied().map(protocol_name).collect(),
+            protocols: section.protocols.iter().copied().map(Protocol::name).collect(),
             cells: section.cells.iter().map(ToString::to_string).collect(),
             warmup_s: section.warmup.as_secs_f64(),
             duration_s: duration.map(Span::as_secs_f64),
@@ -284,7 +284,7 @@ impl PlanSection {
             self.number.to_string(),
             self.title.clone(),
             self.kind.to_owned(),
-            self.protocols.join(", "),
+            self.protocols.join(if self.kind == "ratio" { " against " } else { ", " }),
             self.cells.join(", "),
             self.window.clone(),
         ]

@@ -26,7 +26,7 @@ pub struct Args {
     /// C: connections, each kept busy all the time
     #[arg(short = 'c', long, default_value_t = 50, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     connections: u32,
-    /// M: concurrent requests on each connection (1 for HTTP/1.1)
+    /// M: concurrent requests on each connection; HTTP/1.1 has one
     #[arg(short = 'm', long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     concurrency: u32,
     /// Measure for so long, e.g. 10s or 1m30s; this or --requests is needed
@@ -50,7 +50,7 @@ pub struct Args {
     /// Request body; @FILE reads a file, @- standard input
     #[arg(short = 'd', long, value_name = "BODY")]
     data: Option<String>,
-    /// Protocol [default: by the URL's scheme]
+    /// Protocol [default: h1 for http://, h1s for https://]
     #[arg(long, value_enum, value_name = "NAME")]
     protocol: Option<ProtocolName>,
     /// Load for so long before measuring
@@ -106,6 +106,21 @@ enum ProtocolName {
     H1,
     /// HTTP/1.1 over TLS
     H1s,
+    /// Cleartext HTTP/2 with prior knowledge
+    H2c,
+    /// HTTP/2 over TLS, by ALPN
+    H2,
+}
+
+impl From<ProtocolName> for Protocol {
+    fn from(name: ProtocolName) -> Self {
+        match name {
+            ProtocolName::H1 => Self::H1,
+            ProtocolName::H1s => Self::H1s,
+            ProtocolName::H2c => Self::H2c,
+            ProtocolName::H2 => Self::H2,
+        }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -232,16 +247,7 @@ fn stop_on_signals(control: &Control) -> Result<(), String> {
 fn plan(args: &Args) -> Result<LoadPlan, String> {
     let url = args.url.as_deref().unwrap_or_default();
     let parsed = parse_url(url)?;
-    let protocol = match (args.protocol, parsed.tls) {
-        (Some(ProtocolName::H1), true) => {
-            return Err(format!("h1 is cleartext, and {url} asks for TLS; use h1s or http://"));
-        }
-        (Some(ProtocolName::H1s), false) => {
-            return Err(format!("h1s is TLS, and {url} is cleartext; use h1 or https://"));
-        }
-        (_, true) => Protocol::H1s,
-        (_, false) => Protocol::H1,
-    };
+    let protocol = protocol(args, url, parsed.tls)?;
     if !parsed.tls && (args.verify.is_some() || args.sni.is_some()) {
         return Err(format!(
             "--verify and --sni are about TLS, and {url} is cleartext; use https:// or leave them out"
@@ -309,6 +315,40 @@ fn plan(args: &Args) -> Result<LoadPlan, String> {
             path => Verify::Roots(path.into()),
         }),
     })
+}
+
+/// The protocol asked for, or HTTP/1.1 as the scheme says.
+fn protocol(args: &Args, url: &str, tls: bool) -> Result<Protocol, String> {
+    let by_scheme = if tls { Protocol::H1s } else { Protocol::H1 };
+    let protocol = args.protocol.map_or(by_scheme, Protocol::from);
+    let name = protocol.name();
+    // The other protocol of this version, over the transport of the URL.
+    let other = Protocol::ALL.into_iter().find(|p| p.version() == protocol.version() && p.is_tls() == tls);
+    let other = other.map_or("another protocol", Protocol::name);
+    match (protocol.is_tls(), tls) {
+        (false, true) => {
+            return Err(format!("{name} is cleartext, and {url} asks for TLS; use {other} or http://"));
+        }
+        (true, false) => {
+            return Err(format!("{name} is TLS, and {url} is cleartext; use {other} or https://"));
+        }
+        _ => {}
+    }
+    let m = args.concurrency;
+    if m > 1 && !protocol.multiplexes() {
+        return Err(format!(
+            "HTTP/1.1 carries one request at a time on a connection, and -m {m} asks for more; use more \
+             connections (-c) instead, or HTTP/2 (--protocol {})",
+            if tls { "h2" } else { "h2c" }
+        ));
+    }
+    if m > 1 && args.disable_keepalive {
+        return Err(format!(
+            "with --disable-keepalive each connection carries one request, and -m {m} asks for more; leave one \
+             of them out"
+        ));
+    }
+    Ok(protocol)
 }
 
 struct ParsedUrl {
@@ -414,6 +454,7 @@ Examples:
   bench load -c 50 -z 10s http://127.0.0.1:8080/
   bench load -n 100000 -t 1 --cpus 3 http://127.0.0.1:8080/
   bench load -H 'Content-Type: application/json' -d @body.json -z 5s http://127.0.0.1:8080/
+  bench load --protocol h2c -c 10 -m 32 -z 10s http://127.0.0.1:8080/  # HTTP/2: 32 streams on each connection
   bench load --disable-keepalive -c 20 -z 5s https://localhost:8443/  # handshakes per second
   bench load --connect-to 127.0.0.1:8443 --sni example.org -z 5s https://example.org/
   bench load --plan - < plan.json

@@ -33,7 +33,7 @@ use crate::clock;
 use crate::proto::h1::encode_request;
 use crate::proto::h2;
 use crate::proto::request::EncodeError;
-use crate::results::{Finding, FindingLevel, Measurement, Protocol, WaitMode};
+use crate::results::{Finding, FindingLevel, Measurement, WaitMode};
 use crate::time::Span;
 
 /// Why there is no measurement: the plan or the machine, never the server.
@@ -189,10 +189,7 @@ impl Prepared {
             body: plan.expect.body.as_deref().map(|text| decode("expect.body", text)).transpose()?,
             length: plan.expect.length,
         };
-        let tls = match plan.protocol {
-            Protocol::H1 | Protocol::H2c => None,
-            Protocol::H1s | Protocol::H2 => Some(tls::Settings::new(plan)?),
-        };
+        let tls = plan.protocol.is_tls().then(|| tls::Settings::new(plan)).transpose()?;
         let address = choose_address(plan)?;
         let sources = source_addresses(plan, &address);
         Ok(Self { request, expect, tls, address, sources, poll: polls(plan) })
@@ -202,20 +199,14 @@ impl Prepared {
 /// Encodes the request once for all connections.
 fn encode(plan: &LoadPlan, body: &[u8]) -> Result<Request, EncodeError> {
     let (request, target) = (&plan.request, &plan.target);
-    let multiplexed = |scheme: &str| {
-        let (path, authority) = (&target.path, &target.authority);
-        h2::Request::new(&request.method, scheme, path, authority, &request.headers, body)
-            .map(|request| Request::H2(Arc::new(request)))
-    };
-    match plan.protocol {
-        Protocol::H1 | Protocol::H1s => {
-            let (path, authority) = (&target.path, &target.authority);
-            encode_request(&request.method, path, authority, &request.headers, body, plan.keepalive)
-                .map(Request::H1)
-        }
-        Protocol::H2c => multiplexed("http"),
-        Protocol::H2 => multiplexed("https"),
+    let (path, authority) = (&target.path, &target.authority);
+    if plan.protocol.is_http1() {
+        return encode_request(&request.method, path, authority, &request.headers, body, plan.keepalive)
+            .map(Request::H1);
     }
+    let scheme = plan.protocol.scheme();
+    h2::Request::new(&request.method, scheme, path, authority, &request.headers, body)
+        .map(|request| Request::H2(Arc::new(request)))
 }
 
 fn validate(plan: &LoadPlan) -> Result<(), LoadError> {
@@ -226,7 +217,7 @@ fn validate(plan: &LoadPlan) -> Result<(), LoadError> {
     if plan.concurrency == 0 {
         return bad("at least one request at a time is needed on a connection".into());
     }
-    if plan.concurrency > 1 && matches!(plan.protocol, Protocol::H1 | Protocol::H1s) {
+    if plan.concurrency > 1 && plan.protocol.is_http1() {
         return bad(format!(
             "HTTP/1.1 carries one request at a time on a connection, and {} were asked for; use more connections instead",
             plan.concurrency
@@ -357,6 +348,7 @@ fn build_worker<'a>(
         head_request: plan.request.method == "HEAD",
         keepalive: plan.keepalive,
         expect: prepared.expect.clone(),
+        alpn: plan.protocol.alpn().unwrap_or_default(),
         tls: prepared.tls.as_ref().map(|tls| (Arc::clone(&tls.config), tls.name.clone())),
         memo: Default::default(),
     };

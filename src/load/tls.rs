@@ -11,7 +11,6 @@ use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, Signatur
 
 use super::LoadError;
 use super::plan::{LoadPlan, Verify};
-use crate::results::Protocol;
 
 /// TLS library and provider, as written to results.
 pub(super) const LIBRARY: &str = "rustls 0.23 (ring)";
@@ -49,10 +48,8 @@ impl Settings {
                 builder.with_webpki_verifier(verifier).with_no_client_auth()
             }
         };
-        config.alpn_protocols = match plan.protocol {
-            Protocol::H1 | Protocol::H1s => vec![b"http/1.1".to_vec()],
-            Protocol::H2c | Protocol::H2 => vec![b"h2".to_vec()],
-        };
+        config.alpn_protocols =
+            plan.protocol.alpn().map(|name| name.as_bytes().to_vec()).into_iter().collect();
         config.resumption = Resumption::disabled();
         Ok(Self { config: Arc::new(config), name })
     }

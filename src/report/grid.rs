@@ -2,17 +2,23 @@
 //! which servers and cells stand in them, what each place shows, what is best, and why a place has no
 //! figure.
 
+mod ratio;
+
 use super::marks::{self, Candidate, Figure, Mark};
 use super::text::{self, MISSING};
 use crate::results::stats::percentile_key;
 use crate::results::{
-    Bound, CellRecord, Protocol, Results, SectionKind, SectionRecord, ServerRecord, Summary, Verdict,
+    Bound, CellRecord, CellStatus, EffectiveConcurrency, Measurement, Protocol, Results, SectionKind,
+    SectionRecord, ServerRecord, Summary, Verdict,
 };
+use crate::units::group_thousands;
 
 /// The cells of a section that share a table: servers down, cells across.
 pub(super) struct Sheet<'a> {
     results: &'a Results,
     section: &'a SectionRecord,
+    /// Its protocols in the order of the section; in a ratio the first against the second.
+    protocols: Vec<Protocol>,
     columns: Vec<Column>,
     servers: Vec<&'a ServerRecord>,
 }
@@ -22,7 +28,9 @@ pub(super) struct Column {
     protocol: Protocol,
     connections: u32,
     concurrency: u32,
-    /// `C = 10`, `1 x 10`, or for `setup` `https`.
+    /// `C = 10`, `1 x 10`.
+    size: String,
+    /// The size, or for `setup` `https`, or for `ratio` `HTTP/2 C = 10`.
     pub title: String,
 }
 
@@ -68,7 +76,8 @@ pub(super) struct Tie<'a> {
     pub servers: Vec<(&'a str, Option<f64>)>,
 }
 
-/// The sheets of a section: for `closed-loop` one a protocol, for `setup` one with all of them.
+/// The sheets of a section: for `closed-loop` one a protocol, for `setup` and `ratio` one with all of
+/// them.
 pub(super) fn sheets<'a>(results: &'a Results, section: &'a SectionRecord) -> Vec<Sheet<'a>> {
     let mut protocols: Vec<Protocol> = Vec::new();
     for cell in &section.cells {
@@ -76,58 +85,63 @@ pub(super) fn sheets<'a>(results: &'a Results, section: &'a SectionRecord) -> Ve
             protocols.push(cell.protocol);
         }
     }
-    protocols.sort();
     match section.kind {
-        SectionKind::ClosedLoop | SectionKind::Ratio => {
-            protocols.iter().map(|p| Sheet::new(results, section, &[*p])).collect()
+        _ if protocols.is_empty() => Vec::new(),
+        SectionKind::ClosedLoop => {
+            protocols.sort();
+            protocols.into_iter().map(|p| Sheet::new(results, section, vec![p])).collect()
         }
-        SectionKind::Setup if protocols.is_empty() => Vec::new(),
-        SectionKind::Setup => vec![Sheet::new(results, section, &protocols)],
+        SectionKind::Setup | SectionKind::Ratio => vec![Sheet::new(results, section, protocols)],
     }
 }
 
 impl<'a> Sheet<'a> {
-    fn new(results: &'a Results, section: &'a SectionRecord, protocols: &[Protocol]) -> Self {
-        let columns = protocols.iter().flat_map(|protocol| columns(section, *protocol)).collect();
+    fn new(results: &'a Results, section: &'a SectionRecord, protocols: Vec<Protocol>) -> Self {
+        let columns = columns(section, &protocols);
         let cells = || section.cells.iter().filter(|cell| protocols.contains(&cell.protocol));
         let servers =
             results.servers.iter().filter(|server| cells().any(|cell| cell.server == server.name)).collect();
-        Self { results, section, columns, servers }
+        Self { results, section, protocols, columns, servers }
     }
 
-    /// The protocol of a closed-loop sheet, the first of a set-up one.
-    pub(super) fn protocol(&self) -> Option<Protocol> {
-        self.columns.first().map(|column| column.protocol)
+    /// Its protocols in the order of the section, at least one.
+    pub(super) fn protocols(&self) -> &[Protocol] {
+        &self.protocols
     }
 
     /// The table of figures.
     pub(super) fn figures(&self) -> Grid {
         match self.section.kind {
-            SectionKind::ClosedLoop | SectionKind::Ratio => {
-                let mut groups = vec![self.group("req/s", Figure::Rate)];
-                for percentile in &self.results.settings.percentiles {
-                    let name = percentile_name(*percentile);
-                    groups.push(self.group(&format!("{name} (ms)"), Figure::Latency(*percentile)));
-                }
-                groups.push(self.group("CPU µs/req", Figure::Cpu));
-                Grid { header: self.columns.iter().map(|c| c.title.clone()).collect(), groups }
-            }
-            SectionKind::Setup => {
-                let rates = self.group("", Figure::Rate).rows;
-                let cpu = self.group("", Figure::Cpu).rows;
-                let rows = rates.into_iter().zip(cpu);
-                let rows = rows.map(|((label, rates), (_, cpu))| (label, [rates, cpu].concat())).collect();
-                let per_second = self.columns.iter().map(|column| match column.protocol {
-                    Protocol::H1 | Protocol::H2c => format!("{} conn/s", column.title),
-                    Protocol::H1s | Protocol::H2 => format!("{} handshakes/s", column.title),
-                });
-                let cpu = self.columns.iter().map(|column| format!("{} CPU µs/conn", column.title));
-                Grid {
-                    header: per_second.chain(cpu).collect(),
-                    groups: vec![Group { title: String::new(), rows }],
-                }
-            }
+            SectionKind::Ratio => ratio::figures(self).unwrap_or_else(|| self.by_measure()),
+            SectionKind::ClosedLoop => self.by_measure(),
+            SectionKind::Setup => self.by_connection(),
         }
+    }
+
+    /// A group of rows for each measure.
+    fn by_measure(&self) -> Grid {
+        let mut groups = vec![self.group("req/s", Figure::Rate)];
+        for percentile in &self.results.settings.percentiles {
+            let name = percentile_name(*percentile);
+            groups.push(self.group(&format!("{name} (ms)"), Figure::Latency(*percentile)));
+        }
+        groups.push(self.group("CPU µs/req", Figure::Cpu));
+        Grid { header: self.columns.iter().map(|c| c.title.clone()).collect(), groups }
+    }
+
+    /// One row for each server: connections per second and what each cost.
+    fn by_connection(&self) -> Grid {
+        let rates = self.group("", Figure::Rate).rows;
+        let cpu = self.group("", Figure::Cpu).rows;
+        let rows = rates.into_iter().zip(cpu);
+        let rows = rows.map(|((label, rates), (_, cpu))| (label, [rates, cpu].concat())).collect();
+        let one_version = self.protocols.iter().all(|protocol| protocol.is_http1());
+        let per_second = self.columns.iter().map(|column| {
+            let unit = if one_version && column.protocol.is_tls() { "handshakes/s" } else { "conn/s" };
+            format!("{} {unit}", column.title)
+        });
+        let cpu = self.columns.iter().map(|column| format!("{} CPU µs/conn", column.title));
+        Grid { header: per_second.chain(cpu).collect(), groups: vec![Group { title: String::new(), rows }] }
     }
 
     /// The table of what stands behind the figures, for the servers that have any; `None` when none
@@ -138,14 +152,17 @@ impl<'a> Sheet<'a> {
             cells.into_iter().any(|cell| cell.summary.rounds_measured > 0)
         };
         let servers: Vec<&ServerRecord> = self.servers.iter().copied().filter(measured).collect();
-        let group = |title: &str, show: &dyn Fn(&Summary) -> Option<String>| Group {
+        let of_cell = |title: &str, show: &dyn Fn(&CellRecord) -> Option<String>| Group {
             title: title.to_owned(),
             rows: self.rows(&servers, &|cell| {
-                let text = cell.and_then(|cell| show(&cell.summary)).unwrap_or_else(|| MISSING.into());
+                let text = cell.and_then(show).unwrap_or_else(|| MISSING.into());
                 Shown { text, best: false, marks: vec![] }
             }),
         };
-        let groups = vec![
+        let group = |title: &str, show: &dyn Fn(&Summary) -> Option<String>| {
+            of_cell(title, &|cell| show(&cell.summary))
+        };
+        let mut groups = vec![
             group("bound by", &|s| s.bound.map(|bound| bound_name(bound).to_owned())),
             group("server CPUs busy", &|s| s.server_busy.map(text::percent)),
             group("its busiest thread", &|s| s.server_busiest_thread.map(text::percent)),
@@ -154,8 +171,30 @@ impl<'a> Sheet<'a> {
             group("spread of the rate", &|s| s.spread.map(text::plus_minus)),
             group("peak memory (MiB)", &|s| s.server_peak_rss_kib.map(text::mebibytes)),
         ];
+        if self.section.kind == SectionKind::Ratio {
+            groups.insert(0, group("CPU µs/req", &|s| s.server_cpu_us_per_request.map(text::micros)));
+        }
+        if self.cells().any(|cell| allowed(cell).is_some_and(|m| m.least < cell.concurrency)) {
+            groups.push(of_cell("streams allowed", &|cell| allowed(cell).map(streams)));
+        }
+        // What servers of HTTP/2 do to their connections; mostly nothing.
+        for (title, count) in EVENTS {
+            let sum = |cell: &CellRecord| sum(cell, count);
+            if self.cells().any(|cell| cell.protocol.multiplexes() && sum(cell).is_some_and(|n| n > 0)) {
+                groups.push(of_cell(title, &|cell| sum(cell).map(group_thousands)));
+            }
+        }
         let header = self.columns.iter().map(|column| column.title.clone()).collect();
         (!servers.is_empty()).then_some(Grid { header, groups })
+    }
+
+    fn cells(&self) -> impl Iterator<Item = &'a CellRecord> {
+        self.named_cells().map(|(_, cell)| cell)
+    }
+
+    /// The places of a ratio at which both protocols are equal within noise, by name.
+    pub(super) fn even(&self) -> Vec<String> {
+        if self.section.kind == SectionKind::Ratio { ratio::even(self) } else { Vec::new() }
     }
 
     /// The cells with their names: label of the server and title of the column.
@@ -172,6 +211,10 @@ impl<'a> Sheet<'a> {
     /// by CPU per request, the lowest first: what still tells them apart.
     pub(super) fn ties(&self) -> Vec<Tie<'a>> {
         let mut ties = Vec::new();
+        if self.section.kind == SectionKind::Ratio {
+            // Nothing wins there.
+            return ties;
+        }
         for column in &self.columns {
             let best = self.best(column, Figure::Rate);
             let mut tied: Vec<(&str, Option<f64>)> = self
@@ -196,7 +239,7 @@ impl<'a> Sheet<'a> {
     pub(super) fn blanks(&self) -> Vec<Blank<'a>> {
         let mut blanks = Vec::new();
         for server in &self.servers {
-            let mut found: Vec<(&'static str, String, &[String], Vec<&str>)> = Vec::new();
+            let mut found: Vec<(&'static str, String, &[String], Vec<&Column>)> = Vec::new();
             for column in &self.columns {
                 let Some(cell) = self.cell(server, column) else { continue };
                 let Some(shows) = blank(cell.summary.verdict) else { continue };
@@ -204,17 +247,34 @@ impl<'a> Sheet<'a> {
                 let mut logs = cell.rounds.iter().map(|round| round.log_tail.as_slice());
                 let log = logs.rfind(|log| !log.is_empty()).unwrap_or_default();
                 match found.iter_mut().find(|(s, r, ..)| *s == shows && *r == reason) {
-                    Some((.., columns)) => columns.push(&column.title),
-                    None => found.push((shows, reason, log, vec![&column.title])),
+                    Some((.., columns)) => columns.push(column),
+                    None => found.push((shows, reason, log, vec![column])),
                 }
             }
             for (shows, reason, log_tail, columns) in found {
-                let all = columns.len() == self.columns.len();
-                let cells = if all { "every cell".to_owned() } else { columns.join(", ") };
+                let cells = self.named_together(&columns);
                 blanks.push(Blank { label: &server.label, cells, shows, reason, log_tail });
             }
         }
         blanks
+    }
+
+    /// Several columns in words: `every cell`, `every HTTP/2 cell`, or their titles.
+    fn named_together(&self, columns: &[&Column]) -> String {
+        if columns.len() == self.columns.len() {
+            return "every cell".into();
+        }
+        let of = |protocol| self.columns.iter().filter(move |column| column.protocol == protocol).count();
+        match columns {
+            [first, _, ..]
+                if self.section.kind == SectionKind::Ratio
+                    && of(first.protocol) == columns.len()
+                    && columns.iter().all(|column| column.protocol == first.protocol) =>
+            {
+                format!("every {} cell", first.protocol.version())
+            }
+            _ => columns.iter().map(|column| column.title.as_str()).collect::<Vec<_>>().join(", "),
+        }
     }
 
     fn cell(&self, server: &ServerRecord, column: &Column) -> Option<&'a CellRecord> {
@@ -258,10 +318,10 @@ impl<'a> Sheet<'a> {
         let candidates: Vec<Candidate> = cells
             .iter()
             .map(|cell| match cell {
-                Some(CellRecord { summary, .. }) => Candidate {
-                    value: value(summary, figure),
-                    spread: spread(summary, figure),
-                    eligible: marks::may_win(figure, summary, kind, settings),
+                Some(cell) => Candidate {
+                    value: value(&cell.summary, figure),
+                    spread: spread(&cell.summary, figure),
+                    eligible: marks::may_win(figure, cell, kind, settings),
                 },
                 None => Candidate { value: None, spread: None, eligible: false },
             })
@@ -270,7 +330,7 @@ impl<'a> Sheet<'a> {
         // A floor that beats the best of the others shows that it is not the best.
         let floors = cells.iter().zip(&candidates).filter(|(cell, _)| {
             cell.is_some_and(|cell| {
-                marks::marks_of(figure, &cell.summary, kind, settings).contains(&Mark::GeneratorBound)
+                marks::marks_of(figure, cell, kind, settings).contains(&Mark::GeneratorBound)
             })
         });
         let floor =
@@ -290,7 +350,8 @@ impl<'a> Sheet<'a> {
 
     fn shown(&self, cell: Option<&CellRecord>, figure: Figure) -> Shown {
         let plain = |text: &str| Shown { text: text.to_owned(), best: false, marks: vec![] };
-        let Some(summary) = cell.map(|cell| &cell.summary) else { return plain(MISSING) };
+        let Some(cell) = cell else { return plain(MISSING) };
+        let summary = &cell.summary;
         if let Some(shows) = blank(summary.verdict) {
             return plain(shows);
         }
@@ -301,7 +362,7 @@ impl<'a> Sheet<'a> {
             Figure::Latency(_) => text::millis(value),
             Figure::Cpu => text::micros(value),
         };
-        let marks = marks::marks_of(figure, summary, self.section.kind, &self.results.settings);
+        let marks = marks::marks_of(figure, cell, self.section.kind, &self.results.settings);
         Shown { text, best: false, marks }
     }
 }
@@ -313,35 +374,67 @@ impl Column {
     }
 }
 
-/// The columns of one protocol, in the order of its cells.
-fn columns(section: &SectionRecord, protocol: Protocol) -> Vec<Column> {
-    let mut sizes: Vec<(u32, u32)> = Vec::new();
-    for cell in section.cells.iter().filter(|cell| cell.protocol == protocol) {
-        let size = (cell.connections, cell.concurrency);
-        if !sizes.contains(&size) {
-            sizes.push(size);
+/// The columns of these protocols, each in the order of its cells; in a ratio those of one size stand
+/// together.
+fn columns(section: &SectionRecord, protocols: &[Protocol]) -> Vec<Column> {
+    let one_version = protocols.iter().all(|protocol| protocol.is_http1());
+    let mut columns: Vec<Column> = Vec::new();
+    for &protocol in protocols {
+        let mut sizes: Vec<(u32, u32)> = Vec::new();
+        for cell in section.cells.iter().filter(|cell| cell.protocol == protocol) {
+            let size = (cell.connections, cell.concurrency);
+            if !sizes.contains(&size) {
+                sizes.push(size);
+            }
+        }
+        let single = sizes.iter().all(|(_, concurrency)| *concurrency == 1);
+        // Where there is one version of HTTP, its transports are what tells the columns apart.
+        let name = if one_version { protocol.scheme() } else { protocol.name() };
+        for &(connections, concurrency) in &sizes {
+            let size =
+                if single { format!("C = {connections}") } else { format!("{connections} x {concurrency}") };
+            let title = match section.kind {
+                SectionKind::ClosedLoop => size.clone(),
+                SectionKind::Ratio => format!("{} {size}", protocol.version()),
+                SectionKind::Setup if sizes.len() == 1 => name.to_owned(),
+                SectionKind::Setup => format!("{name} ({size})"),
+            };
+            columns.push(Column { protocol, connections, concurrency, size, title });
         }
     }
-    let single = sizes.iter().all(|(_, concurrency)| *concurrency == 1);
-    let size = |(c, m): (u32, u32)| if single { format!("C = {c}") } else { format!("{c} x {m}") };
-    let title = |of: (u32, u32)| match section.kind {
-        SectionKind::ClosedLoop | SectionKind::Ratio => size(of),
-        SectionKind::Setup if sizes.len() == 1 => scheme(protocol).to_owned(),
-        SectionKind::Setup => format!("{} ({})", scheme(protocol), size(of)),
-    };
-    let column =
-        |of: &(u32, u32)| Column { protocol, connections: of.0, concurrency: of.1, title: title(*of) };
-    sizes.iter().map(column).collect()
+    if section.kind == SectionKind::Ratio {
+        let order: Vec<String> = columns.iter().map(|column| column.size.clone()).collect();
+        columns.sort_by_key(|column| order.iter().position(|size| *size == column.size));
+    }
+    columns
 }
 
-fn scheme(protocol: Protocol) -> &'static str {
-    match protocol {
-        Protocol::H1 => "http",
-        Protocol::H1s => "https",
-        Protocol::H2c => "h2c",
-        Protocol::H2 => "h2",
-    }
+/// What the server allowed on a connection.
+fn allowed(cell: &CellRecord) -> Option<EffectiveConcurrency> {
+    cell.summary.effective_concurrency
 }
+
+/// `8`, or `1 to 8` when it changed.
+fn streams(allowed: EffectiveConcurrency) -> String {
+    let EffectiveConcurrency { least, most } = allowed;
+    if least == most { least.to_string() } else { format!("{least} to {most}") }
+}
+
+/// A count of one measurement.
+type Count = fn(&Measurement) -> u64;
+
+/// A count over the measured rounds of a cell; `None` without one.
+pub(super) fn sum(cell: &CellRecord, count: Count) -> Option<u64> {
+    let rounds = cell.rounds.iter().filter(|round| round.status == CellStatus::Measured);
+    rounds.filter_map(|round| round.measurement.as_ref()).map(count).reduce(u64::saturating_add)
+}
+
+/// What happens to the connections and requests of a cell, over all rounds.
+const EVENTS: [(&str, Count); 3] = [
+    ("connections reopened", |m| if m.keepalive { m.connection.reopened } else { 0 }),
+    ("requests sent again", |m| m.requests.replayed),
+    ("requests interrupted", |m| m.requests.interrupted),
+];
 
 /// `p99.9`; the 100th percentile is the maximum.
 pub(super) fn percentile_name(percentile: f64) -> String {

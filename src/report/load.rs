@@ -4,7 +4,9 @@ use std::fmt::Write;
 
 use hdrhistogram::Histogram;
 
-use crate::results::{Latency, Measurement, Protocol, WaitMode, histogram};
+use super::text::one_line;
+use crate::results::verdict::stream_limit;
+use crate::results::{EffectiveConcurrency, Latency, Measurement, Stall, WaitMode, histogram};
 use crate::units::{format_bytes, group_thousands};
 
 /// One measurement as text.
@@ -23,6 +25,7 @@ fn write(out: &mut String, m: &Measurement) -> std::fmt::Result {
         distribution(out, latency)?;
     }
     outcome(out, m)?;
+    stalls(out, &m.stalls)?;
     generator(out, m)?;
     if m.interrupted {
         writeln!(out, "\nInterrupted: the window was cut short.")?;
@@ -34,15 +37,9 @@ fn write(out: &mut String, m: &Measurement) -> std::fmt::Result {
 }
 
 fn head(out: &mut String, m: &Measurement) -> std::fmt::Result {
-    let name = match m.protocol {
-        Protocol::H1 => "HTTP/1.1",
-        Protocol::H1s => "HTTP/1.1 over TLS",
-        Protocol::H2c => "HTTP/2",
-        Protocol::H2 => "HTTP/2 over TLS",
-    };
-    write!(out, "{}  {name}", m.url)?;
+    write!(out, "{}  {}", m.url, m.protocol.prose())?;
     if let Some(n) = &m.negotiated {
-        if !n.http.ends_with("1.1") {
+        if n.http != m.protocol.version() {
             write!(out, ", server speaks {}", n.http)?;
         }
         for part in [&n.tls, &n.cipher, &n.group].into_iter().flatten() {
@@ -100,6 +97,35 @@ fn figures(out: &mut String, m: &Measurement) -> std::fmt::Result {
         let offered = u64::from(m.connections) * u64::from(m.concurrency);
         let whose = if m.requests.failed > 0 { ", those that failed left out" } else { "" };
         row(out, "In flight", &format!("{in_flight:.2} of {offered} on average{whose}"))?;
+    }
+    streams(out, m)
+}
+
+/// What became of concurrent requests on a connection, where it was not what was asked for.
+fn streams(out: &mut String, m: &Measurement) -> std::fmt::Result {
+    let r = &m.requests;
+    if let Some(mux) = &m.multiplexing {
+        let allowed = EffectiveConcurrency { least: mux.effective_least, most: mux.effective_most };
+        if let Some(limit) = stream_limit(allowed, m.concurrency) {
+            row(out, "Streams", &limit)?;
+        }
+        if mux.goaways > 0 || mux.refused > 0 {
+            let what = format!(
+                "{} GOAWAY, {} stream{} refused",
+                group_thousands(mux.goaways),
+                group_thousands(mux.refused),
+                plural(mux.refused)
+            );
+            row(out, "Server", &what)?;
+        }
+    }
+    if r.replayed > 0 {
+        let what = format!("{} sent again, not processed by the server before", group_thousands(r.replayed));
+        row(out, "Replayed", &what)?;
+    }
+    if r.interrupted > 0 {
+        let what = format!("{} of the failed: ended under way by the server", group_thousands(r.interrupted));
+        row(out, "Interrupted", &what)?;
     }
     Ok(())
 }
@@ -180,6 +206,27 @@ fn outcome(out: &mut String, m: &Measurement) -> std::fmt::Result {
     }
 }
 
+/// Connections on which nothing moved, and what they waited for.
+fn stalls(out: &mut String, stalls: &[Stall]) -> std::fmt::Result {
+    if stalls.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\nStalls")?;
+    for stall in stalls.iter().take(SHOWN_STALLS) {
+        writeln!(
+            out,
+            "  {} in flight, nothing received for {:.1} s: {}",
+            stall.in_flight,
+            stall.idle_us as f64 / 1e6,
+            one_line(&stall.state)
+        )?;
+    }
+    if stalls.len() > SHOWN_STALLS {
+        writeln!(out, "  and {} more; --json has all", stalls.len() - SHOWN_STALLS)?;
+    }
+    Ok(())
+}
+
 fn generator(out: &mut String, m: &Measurement) -> std::fmt::Result {
     let g = &m.generator;
     let waited = if g.waited == WaitMode::Poll { "polling" } else { "sleeping" };
@@ -213,5 +260,6 @@ fn ms(us: f64) -> String {
     format!("{:.3}", us / 1e3)
 }
 
+const SHOWN_STALLS: usize = 5;
 const BINS: usize = 12;
 const BAR_WIDTH: usize = 40;

@@ -1,7 +1,7 @@
 //! Owns which marks a cell carries, what each says, and which figures of a column win. Pure.
 
-use crate::results::verdict::approximate;
-use crate::results::{CellRecord, SectionKind, Settings, Summary, Verdict};
+use crate::results::verdict::{approximate, stream_limit};
+use crate::results::{CellRecord, SectionKind, Settings, Verdict};
 
 /// A figure of a cell's summary.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -25,14 +25,22 @@ pub enum Mark {
     Unstable,
     /// Requests failed.
     Tainted,
+    /// The server allowed fewer requests on a connection than the cell asks for.
+    Limited,
     /// Some rounds have no measurement.
     FewerRounds,
 }
 
 impl Mark {
     /// Every mark, in the order of the legend.
-    pub const ALL: [Self; 5] =
-        [Self::Starved, Self::GeneratorBound, Self::Unstable, Self::Tainted, Self::FewerRounds];
+    pub const ALL: [Self; 6] = [
+        Self::Starved,
+        Self::GeneratorBound,
+        Self::Unstable,
+        Self::Tainted,
+        Self::Limited,
+        Self::FewerRounds,
+    ];
 
     /// The sign.
     pub fn sign(self) -> char {
@@ -41,6 +49,7 @@ impl Mark {
             Self::GeneratorBound => '§',
             Self::Unstable => '†',
             Self::Tainted => '¶',
+            Self::Limited => '◊',
             Self::FewerRounds => '°',
         }
     }
@@ -52,6 +61,7 @@ impl Mark {
             Self::GeneratorBound => "generator-bound",
             Self::Unstable => "unstable",
             Self::Tainted => "tainted",
+            Self::Limited => "fewer streams",
             Self::FewerRounds => "rounds missing",
         }
     }
@@ -73,6 +83,10 @@ impl Mark {
             Self::Tainted => {
                 "over 0.1 % of the requests failed or were answered otherwise than expected; wins nothing"
             }
+            Self::Limited => {
+                "the server allows fewer concurrent requests on a connection than the cell asks for (M), so \
+                 its latencies are those of a smaller cell and win nothing; its rate is what it gave"
+            }
             Self::FewerRounds => "some rounds have no measurement; the figure is the median of the others",
         }
     }
@@ -80,24 +94,32 @@ impl Mark {
     /// Whether a figure carries this mark. A mark stands on every figure it keeps from winning:
     /// starvation discredits latencies alone, because the rate is still what the server gave, while
     /// in a `setup` section the rate is all there is and is not the server's when the generator did
-    /// not keep it busy. Missing rounds keep nothing from winning and stand on the rate.
+    /// not keep it busy. A server that allows fewer streams chose so: its rate is its own and may win,
+    /// its latencies are those of another cell; the mark stands on both. Missing rounds keep nothing
+    /// from winning and stand on the rate.
     pub fn covers(self, figure: Figure, kind: SectionKind) -> bool {
         match self {
             Self::Starved => kind == SectionKind::Setup || matches!(figure, Figure::Latency(_)),
             Self::FewerRounds => figure == Figure::Rate,
             // How hard a server is driven hardly changes what a request costs it.
-            Self::GeneratorBound => figure != Figure::Cpu,
+            Self::GeneratorBound | Self::Limited => figure != Figure::Cpu,
             Self::Unstable | Self::Tainted => true,
         }
     }
 
-    fn keeps_from_winning(self) -> bool {
-        self != Self::FewerRounds
+    /// Whether a figure that carries this mark is kept from winning by it.
+    fn keeps_from_winning(self, figure: Figure) -> bool {
+        match self {
+            Self::FewerRounds => false,
+            Self::Limited => figure != Figure::Rate,
+            Self::Starved | Self::GeneratorBound | Self::Unstable | Self::Tainted => true,
+        }
     }
 }
 
 /// The marks of a cell, in the order of the legend; none for a cell without figures.
-pub fn marks(summary: &Summary, settings: &Settings) -> Vec<Mark> {
+pub fn marks(cell: &CellRecord, settings: &Settings) -> Vec<Mark> {
+    let summary = &cell.summary;
     if summary.rounds_measured == 0 {
         return Vec::new();
     }
@@ -106,23 +128,24 @@ pub fn marks(summary: &Summary, settings: &Settings) -> Vec<Mark> {
         Mark::GeneratorBound => summary.verdicts.contains(&Verdict::GeneratorBound),
         Mark::Unstable => summary.verdicts.contains(&Verdict::Unstable),
         Mark::Tainted => summary.verdicts.contains(&Verdict::Tainted),
+        Mark::Limited => limit(cell).is_some(),
         Mark::FewerRounds => summary.rounds_measured < settings.rounds,
     };
     Mark::ALL.into_iter().filter(holds).collect()
 }
 
 /// The marks one figure of a cell carries.
-pub fn marks_of(figure: Figure, summary: &Summary, kind: SectionKind, settings: &Settings) -> Vec<Mark> {
-    marks(summary, settings).into_iter().filter(|mark| mark.covers(figure, kind)).collect()
+pub fn marks_of(figure: Figure, cell: &CellRecord, kind: SectionKind, settings: &Settings) -> Vec<Mark> {
+    marks(cell, settings).into_iter().filter(|mark| mark.covers(figure, kind)).collect()
 }
 
 /// Whether a figure may be the best of its column.
-pub fn may_win(figure: Figure, summary: &Summary, kind: SectionKind, settings: &Settings) -> bool {
+pub fn may_win(figure: Figure, cell: &CellRecord, kind: SectionKind, settings: &Settings) -> bool {
     let usable = matches!(
-        summary.verdict,
+        cell.summary.verdict,
         Verdict::Valid | Verdict::Starved | Verdict::GeneratorBound | Verdict::Unstable | Verdict::Tainted
     );
-    usable && !marks_of(figure, summary, kind, settings).iter().any(|mark| mark.keeps_from_winning())
+    usable && !marks_of(figure, cell, kind, settings).iter().any(|mark| mark.keeps_from_winning(figure))
 }
 
 /// The better of two figures of a column: the higher rate, the lower of anything else.
@@ -145,11 +168,17 @@ pub fn detail(mark: Mark, cell: &CellRecord) -> String {
         Mark::GeneratorBound => reason_of(Verdict::GeneratorBound),
         Mark::Unstable => reason_of(Verdict::Unstable),
         Mark::Tainted => reason_of(Verdict::Tainted),
+        Mark::Limited => limit(cell).unwrap_or_default(),
         Mark::FewerRounds => {
             let verdicts = summary.verdicts.iter().filter(|v| **v != Verdict::Valid).count();
             summary.reasons.get(verdicts).cloned().unwrap_or_default()
         }
     }
+}
+
+/// How the server kept M down; `None` when it did not.
+fn limit(cell: &CellRecord) -> Option<String> {
+    cell.summary.effective_concurrency.and_then(|allowed| stream_limit(allowed, cell.concurrency))
 }
 
 /// One candidate of a column.

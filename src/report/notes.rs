@@ -1,13 +1,15 @@
 //! Owns the notes at the end of a report: what a reader should know of the machine, the servers and
 //! single cells that no verdict covers. Each note is one line of Markdown.
 
-use super::grid;
+use super::grid::{self, sum};
 use super::text::{self, code, escape};
 use crate::results::verdict::phase_name;
 use crate::results::{
-    CellRecord, FindingLevel, Measurement, Results, RoundRecord, ServerRecord, StartRecord, Verdict, stats,
+    CellRecord, FindingLevel, Measurement, Results, RoundRecord, ServerRecord, Stall, StartRecord, Verdict,
+    stats,
 };
-use crate::units::group_thousands;
+use crate::time::Span;
+use crate::units::{format_duration, group_thousands};
 
 /// Every note, at most [`LIMIT`] about single cells.
 pub(super) fn notes(results: &Results) -> Vec<String> {
@@ -110,8 +112,7 @@ fn observations(cell: &CellRecord) -> Vec<String> {
         return Vec::new();
     }
     let rounds = || cell.rounds.iter().filter_map(|round| Some((round, round.measurement.as_ref()?)));
-    let sum =
-        |count: fn(&Measurement) -> u64| rounds().fold(0u64, |total, (_, m)| total.saturating_add(count(m)));
+    let sum = |count| sum(cell, count).unwrap_or(0);
     let mut notes = Vec::new();
     let failed = sum(|m| m.requests.failed);
     if failed > 0 && !cell.summary.verdicts.contains(&Verdict::Tainted) {
@@ -125,15 +126,46 @@ fn observations(cell: &CellRecord) -> Vec<String> {
             kind.unwrap_or_default()
         ));
     }
+    let interrupted = sum(|m| m.requests.interrupted);
+    // Over HTTP/1.1 the kinds of errors say as much.
+    if interrupted > 0 && cell.protocol.multiplexes() {
+        notes.push(format!(
+            "{} of the failed requests were under way when the server ended their stream or connection",
+            group_thousands(interrupted)
+        ));
+    }
     let stalled = sum(|m| m.connection.stalled);
     if stalled > 0 {
         notes.push(format!("{stalled} connections completed nothing in the last second of the window"));
     }
     let reopened = sum(|m| if m.keepalive { m.connection.reopened } else { 0 });
     if reopened > 0 {
+        let goaways = sum(|m| m.multiplexing.map_or(0, |m| m.goaways));
+        let how = if goaways > 0 {
+            format!(", {} of them announced by GOAWAY", group_thousands(goaways.min(reopened)))
+        } else {
+            String::new()
+        };
         notes.push(format!(
-            "connections ended and were opened again {} times; their set-up is part of the figures",
+            "connections ended and were opened again {} times{how}; their set-up is part of the figures",
             group_thousands(reopened)
+        ));
+    }
+    let replayed = sum(|m| m.requests.replayed);
+    if replayed > 0 {
+        notes.push(format!(
+            "{} requests that the server had not processed were sent again; each counts once, with its latency \
+             from the first time",
+            group_thousands(replayed)
+        ));
+    }
+    let stalls: Vec<&Stall> = rounds().flat_map(|(_, m)| &m.stalls).collect();
+    if let Some(longest) = stalls.iter().max_by_key(|stall| stall.idle_us) {
+        notes.push(format!(
+            "nothing moved for two seconds and more on {} connections with requests in flight, the longest {}: {}",
+            stalls.len(),
+            format_duration(Span::from_millis(longest.idle_us / 1000)),
+            escape(&text::cut(&longest.state, STATE_LIMIT))
         ));
     }
     if rounds().any(|(_, m)| m.negotiated.as_ref().is_some_and(|n| n.http == "HTTP/1.0")) {
@@ -192,5 +224,7 @@ fn slow_seconds(round: &RoundRecord, measurement: &Measurement) -> Option<String
 
 /// Notes on single cells in one report; the JSON holds what they are drawn from.
 const LIMIT: usize = 40;
+/// Characters of a stall's state in a note.
+const STATE_LIMIT: usize = 300;
 /// Warnings of the generator that a mark, a table or a note above says already.
 const COVERED: [&str; 3] = ["starved", "generator-saturated", "stalled"];

@@ -8,11 +8,15 @@ use super::RenderError;
 use super::view::View;
 
 /// Report templates by name, as a scenario's `template` key gives it.
-const REPORTS: &[(&str, &str)] = &[("http", include_str!("../../templates/http.md.j2"))];
+const REPORTS: &[(&str, &str)] = &[
+    ("http", include_str!("../../templates/http.md.j2")),
+    ("http2", include_str!("../../templates/http2.md.j2")),
+];
 
 /// Parts that templates include.
 const PARTS: &[(&str, &str)] = &[
     ("parts/head.md.j2", include_str!("../../templates/parts/head.md.j2")),
+    ("parts/figures.md.j2", include_str!("../../templates/parts/figures.md.j2")),
     ("parts/machine.md.j2", include_str!("../../templates/parts/machine.md.j2")),
     ("parts/section.md.j2", include_str!("../../templates/parts/section.md.j2")),
     ("parts/foot.md.j2", include_str!("../../templates/parts/foot.md.j2")),

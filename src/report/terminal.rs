@@ -80,7 +80,7 @@ fn push_reasons(out: &mut String, results: &Results, sheet: &Sheet<'_>) {
         out.push_str(&format!("{}, {}: {}: {reason}\n", one_line(blank.label), blank.cells, blank.shows));
     }
     for (name, cell) in sheet.named_cells() {
-        for mark in marks::marks(&cell.summary, &results.settings) {
+        for mark in marks::marks(cell, &results.settings) {
             let (name, detail) = (one_line(&name), one_line(&marks::detail(mark, cell)));
             out.push_str(&format!("{} {}, {name}: {detail}\n", mark.sign(), mark.name()));
         }

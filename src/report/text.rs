@@ -104,6 +104,11 @@ pub(super) fn millis(micros: f64) -> String {
     })
 }
 
+/// A ratio: two decimals, none from a hundred on.
+pub(super) fn times(ratio: f64) -> String {
+    number(ratio, |v| if v < 100.0 { 2 } else { 0 }) + "×"
+}
+
 /// CPU time in µs: two decimals, none from a thousand on.
 pub(super) fn micros(micros: f64) -> String {
     number(micros, |v| if v < 1000.0 { 2 } else { 0 })

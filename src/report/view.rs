@@ -36,9 +36,22 @@ pub(super) struct View {
 #[derive(Serialize)]
 struct SectionView {
     title: String,
-    /// `closed-loop` or `setup`: which part renders it.
+    /// `closed-loop`, `setup` or `ratio`: which part renders it.
     kind: &'static str,
+    /// True when HTTP/2 is among its protocols.
+    http2: bool,
+    /// The two protocols of a ratio.
+    pair: Option<PairView>,
     tables: Vec<TableView>,
+}
+
+/// What a ratio compares.
+#[derive(Serialize)]
+struct PairView {
+    /// `HTTP/2`.
+    first: &'static str,
+    second: &'static str,
+    tls: bool,
 }
 
 #[derive(Serialize)]
@@ -51,6 +64,8 @@ struct TableView {
     footnotes: Vec<String>,
     /// Ties of the rate, in words.
     ties: Option<String>,
+    /// Places of a ratio at which both protocols are equal within noise.
+    even: Option<String>,
     blanks: Vec<BlankView>,
 }
 
@@ -189,6 +204,11 @@ fn settings(results: &Results) -> Vec<(String, String)> {
         rows.push(("Throughput and latency", what));
         rows.push(("Cells (C x M)", cells(results, SectionKind::ClosedLoop)));
     }
+    if kind(SectionKind::Ratio) {
+        let what = format!("median of {} x {} closed-loop windows", s.rounds, seconds(s.duration_s));
+        let of = cells(results, SectionKind::Ratio);
+        rows.push(("Ratios", format!("{what} over each of two protocols of one listener; {of}")));
+    }
     if kind(SectionKind::Setup) {
         let what = format!("median of {} windows, each request on a fresh connection", s.rounds);
         rows.push(("Connection set-up", format!("{what}; {}", setup_limits(results))));
@@ -296,6 +316,8 @@ fn machine_load(results: &Results) -> String {
 }
 
 fn section_view(results: &Results, section: &SectionRecord) -> SectionView {
+    let sheets = grid::sheets(results, section);
+    let protocols: Vec<Protocol> = sheets.iter().flat_map(Sheet::protocols).copied().collect();
     SectionView {
         title: escape(&section.title),
         kind: match section.kind {
@@ -303,22 +325,25 @@ fn section_view(results: &Results, section: &SectionRecord) -> SectionView {
             SectionKind::Setup => "setup",
             SectionKind::Ratio => "ratio",
         },
-        tables: grid::sheets(results, section).iter().map(|sheet| table_view(results, sheet)).collect(),
+        http2: protocols.iter().any(|protocol| protocol.multiplexes()),
+        pair: match protocols[..] {
+            [first, second] if section.kind == SectionKind::Ratio => {
+                Some(PairView { first: first.version(), second: second.version(), tls: first.is_tls() })
+            }
+            _ => None,
+        },
+        tables: sheets.iter().map(|sheet| table_view(results, sheet)).collect(),
     }
 }
 
 fn table_view(results: &Results, sheet: &Sheet<'_>) -> TableView {
     TableView {
-        protocol: match sheet.protocol() {
-            Some(Protocol::H1s) => "HTTP/1.1 over TLS",
-            Some(Protocol::H2c) => "HTTP/2",
-            Some(Protocol::H2) => "HTTP/2 over TLS",
-            Some(Protocol::H1) | None => "HTTP/1.1",
-        },
+        protocol: sheet.protocols().first().map_or(MISSING, |protocol| protocol.prose()),
         figures: grid_table(&sheet.figures()),
         background: sheet.background().as_ref().map(grid_table),
         footnotes: footnotes(results, sheet),
         ties: ties(sheet),
+        even: even(sheet),
         blanks: sheet.blanks().iter().map(blank_view).collect(),
     }
 }
@@ -353,9 +378,8 @@ fn place(shown: &Shown) -> String {
 
 fn footnotes(results: &Results, sheet: &Sheet<'_>) -> Vec<String> {
     let note = |mark: Mark| {
-        let marked = sheet
-            .named_cells()
-            .filter(|(_, cell)| marks::marks(&cell.summary, &results.settings).contains(&mark));
+        let marked =
+            sheet.named_cells().filter(|(_, cell)| marks::marks(cell, &results.settings).contains(&mark));
         let cells: Vec<String> = marked
             .map(|(name, cell)| format!("{}: {}", escape(&name), escape(&marks::detail(mark, cell))))
             .collect();
@@ -381,6 +405,11 @@ fn ties(sheet: &Sheet<'_>) -> Option<String> {
     (!columns.is_empty()).then(|| columns.join("; "))
 }
 
+fn even(sheet: &Sheet<'_>) -> Option<String> {
+    let names: Vec<String> = sheet.even().iter().map(|name| escape(name)).collect();
+    (!names.is_empty()).then(|| names.join("; "))
+}
+
 fn blank_view(blank: &Blank<'_>) -> BlankView {
     let last = &blank.log_tail[blank.log_tail.len().saturating_sub(LOG_LINES)..];
     BlankView {
@@ -402,8 +431,8 @@ fn indent(block: &str) -> String {
 
 /// The marks used anywhere, and what stands in places without figures.
 fn legend(results: &Results) -> Vec<String> {
-    let summaries = || results.sections.iter().flat_map(|s| &s.cells).map(|cell| &cell.summary);
-    let used = |mark: &Mark| summaries().any(|s| marks::marks(s, &results.settings).contains(mark));
+    let cells = || results.sections.iter().flat_map(|section| &section.cells);
+    let used = |mark: &Mark| cells().any(|cell| marks::marks(cell, &results.settings).contains(mark));
     let mut legend: Vec<String> = Mark::ALL
         .into_iter()
         .filter(used)

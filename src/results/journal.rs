@@ -238,7 +238,8 @@ fn is_complete(results: &Results) -> bool {
     results.sections.iter().flat_map(|section| &section.cells).all(|cell| {
         let ended = |wanted: u32| {
             cell.rounds.iter().any(|round| {
-                round.round == wanted && matches!(round.status, CellStatus::Measured | CellStatus::Failed)
+                let own = [CellStatus::Measured, CellStatus::Failed, CellStatus::WrongProtocol];
+                round.round == wanted && own.contains(&round.status)
             })
         };
         unavailable(&cell.server)

@@ -4,6 +4,7 @@
 pub mod histogram;
 pub mod journal;
 pub mod model;
+mod protocol;
 pub mod schema;
 pub mod stats;
 pub mod store;

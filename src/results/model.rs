@@ -288,6 +288,8 @@ pub enum CellStatus {
     Measured,
     /// It did not complete; the reason is beside it.
     Failed,
+    /// The server speaks another protocol than the one asked for; the reason is beside it.
+    WrongProtocol,
     /// Cut short by the user or a deadline.
     Interrupted,
     /// A tool it needs is absent, or it does not speak the protocol.
@@ -385,6 +387,9 @@ pub struct Summary {
     pub latency_max_us: Option<f64>,
     /// N_eff: requests per second times mean latency (Little's law).
     pub in_flight: Option<f64>,
+    /// Effective M over the rounds; `null` for HTTP/1.1.
+    #[serde(default)]
+    pub effective_concurrency: Option<EffectiveConcurrency>,
     /// Server CPU per ok response in µs.
     pub server_cpu_us_per_request: Option<f64>,
     /// Spread over rounds of `server_cpu_us_per_request`, defined as `spread` is.
@@ -399,6 +404,16 @@ pub struct Summary {
     pub generator_busy: Option<f64>,
     /// Generator CPU per ok response in µs, user and system, polling left out.
     pub generator_cpu_us_per_request: Option<f64>,
+}
+
+/// Concurrent requests that the server allowed on a connection, at most M.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EffectiveConcurrency {
+    /// The smallest that was in force on any connection in any round.
+    pub least: u32,
+    /// The largest one.
+    pub most: u32,
 }
 
 /// What one run of the generator measured: the output of `bench load --json`.

@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 
 use super::{
-    CellRecord, Measurement, RoundRecord, SectionKind, ServerSample, Settings, Summary, histogram, verdict,
+    CellRecord, EffectiveConcurrency, Measurement, RoundRecord, SectionKind, ServerSample, Settings, Summary,
+    histogram, verdict,
 };
 
 /// Figures and verdict of a cell over its rounds (`docs/methodology.md`). A function of the raw
@@ -36,6 +37,7 @@ pub(super) struct Figures {
     pub max_is_lower_bound: bool,
     pub latency_max_us: Option<f64>,
     pub in_flight: Option<f64>,
+    pub effective_concurrency: Option<EffectiveConcurrency>,
     pub server_cpu_us_per_request: Option<f64>,
     pub server_cpu_spread: Option<f64>,
     pub server_peak_rss_kib: Option<u64>,
@@ -65,6 +67,7 @@ impl Figures {
             max_is_lower_bound,
             latency_max_us: max,
             in_flight: median(&figure(&in_flight)),
+            effective_concurrency: effective_concurrency(rounds),
             server_cpu_us_per_request: median(&cpu),
             server_cpu_spread: spread(&cpu),
             server_peak_rss_kib: rounds
@@ -164,6 +167,14 @@ fn own_share(round: &Measured<'_>, cpus: usize) -> Option<f64> {
 /// Busiest generator thread of one round, 0 to 1.
 fn generator_busy(measurement: &Measurement) -> Option<f64> {
     measurement.generator.threads.iter().filter_map(|t| t.busy).reduce(f64::max)
+}
+
+/// What the server allowed over all rounds.
+fn effective_concurrency(rounds: &[Measured<'_>]) -> Option<EffectiveConcurrency> {
+    let rounds = rounds.iter().filter_map(|r| r.measurement.multiplexing);
+    rounds
+        .map(|m| EffectiveConcurrency { least: m.effective_least, most: m.effective_most })
+        .reduce(|a, b| EffectiveConcurrency { least: a.least.min(b.least), most: a.most.max(b.most) })
 }
 
 /// The largest latency in µs, and whether an unanswered request was older still: then its age is

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use super::stats::{self, Figures, Measured};
 use super::{
-    Bound, CellRecord, CellStatus, ErrorCount, Measurement, Negotiated, Phase, Protocol, RoundRecord,
-    SectionKind, Settings, Summary, Verdict,
+    Bound, CellRecord, CellStatus, EffectiveConcurrency, ErrorCount, Measurement, Negotiated, Phase,
+    Protocol, RoundRecord, SectionKind, Settings, Summary, Verdict,
 };
 use crate::units::group_thousands;
 
@@ -82,6 +82,7 @@ pub(super) fn judge(
         max_is_lower_bound: figures.max_is_lower_bound,
         latency_max_us: figures.latency_max_us,
         in_flight: figures.in_flight,
+        effective_concurrency: figures.effective_concurrency,
         server_cpu_us_per_request: figures.server_cpu_us_per_request,
         server_cpu_spread: figures.server_cpu_spread,
         server_peak_rss_kib: figures.server_peak_rss_kib,
@@ -103,7 +104,13 @@ enum Outcome<'a> {
 fn outcome<'a>(round: &'a RoundRecord, cell: &CellRecord) -> Outcome<'a> {
     let lost = |verdict, reason: String| Outcome::Lost { verdict, reason, spoils_cell: false };
     let stated = |default: &str| round.reason.clone().unwrap_or_else(|| default.to_owned());
+    let wrong = |reason| Outcome::Lost { verdict: Verdict::WrongProtocol, reason, spoils_cell: true };
+    let met = round.measurement.as_ref().and_then(|m| other_protocol(&m.errors));
+    if let (CellStatus::Measured | CellStatus::Failed, Some(met)) = (round.status, met) {
+        return wrong(not_spoken(cell.protocol, met));
+    }
     match (round.status, &round.measurement) {
+        (CellStatus::WrongProtocol, _) => wrong(stated("the server speaks another protocol")),
         (CellStatus::Absent, _) => lost(Verdict::Absent, stated("the server cannot be run here")),
         (CellStatus::Failed, _) => lost(Verdict::Failed, stated("the round failed")),
         (CellStatus::Interrupted, _) => lost(Verdict::Interrupted, stated("cut short")),
@@ -113,9 +120,9 @@ fn outcome<'a>(round: &'a RoundRecord, cell: &CellRecord) -> Outcome<'a> {
             lost(Verdict::Interrupted, stated("cut short by a signal"))
         }
         (CellStatus::Measured, Some(m)) => {
-            let wrong = m.negotiated.as_ref().and_then(|n| wrong_protocol(cell.protocol, n));
-            if let Some(reason) = wrong {
-                Outcome::Lost { verdict: Verdict::WrongProtocol, reason, spoils_cell: true }
+            let other = m.negotiated.as_ref().and_then(|n| wrong_protocol(cell.protocol, n));
+            if let Some(reason) = other {
+                wrong(reason)
             } else if m.requests.ok == 0 {
                 lost(Verdict::Failed, format!("no ok response{}", errors_in_words(&m.errors)))
             } else if let Some(reason) = contradiction(m, cell) {
@@ -132,26 +139,37 @@ fn outcome<'a>(round: &'a RoundRecord, cell: &CellRecord) -> Outcome<'a> {
 fn wrong_protocol(asked: Protocol, negotiated: &Negotiated) -> Option<String> {
     let http1 = ["HTTP/1.1", "HTTP/1.0"].contains(&negotiated.http.as_str());
     let alpn = negotiated.alpn.as_deref();
-    let right = match asked {
-        Protocol::H1 => http1 && negotiated.tls.is_none() && alpn.is_none(),
-        Protocol::H1s => http1 && negotiated.tls.is_some() && matches!(alpn, None | Some("http/1.1")),
-        Protocol::H2c => negotiated.http == "HTTP/2" && negotiated.tls.is_none(),
-        Protocol::H2 => negotiated.http == "HTTP/2" && alpn == Some("h2"),
-    };
-    let asked = match asked {
-        Protocol::H1 => "HTTP/1.1 in cleartext",
-        Protocol::H1s => "HTTP/1.1 over TLS",
-        Protocol::H2c => "HTTP/2 in cleartext",
-        Protocol::H2 => "HTTP/2 over TLS",
-    };
+    let version = if asked.is_http1() { http1 } else { negotiated.http == asked.version() };
+    // Many servers of HTTP/1.1 over TLS agree on nothing by ALPN, which then is what they speak.
+    let agreed = alpn == asked.alpn() || (asked == Protocol::H1s && alpn.is_none());
+    let right = version && agreed && negotiated.tls.is_some() == asked.is_tls();
     (!right).then(|| {
         format!(
-            "asked for {asked}, got {} {}, ALPN {}",
+            "asked for {}, got {} {}, ALPN {}",
+            in_full(asked),
             negotiated.http,
             negotiated.tls.as_deref().unwrap_or("in cleartext"),
             alpn.unwrap_or("none"),
         )
     })
+}
+
+/// `no HTTP/2 over TLS`, and what was met in its place.
+pub fn not_spoken(asked: Protocol, met: &str) -> String {
+    format!("no {}: {met}", in_full(asked))
+}
+
+fn in_full(protocol: Protocol) -> String {
+    let transport = if protocol.is_tls() { "over TLS" } else { "in cleartext" };
+    format!("{} {transport}", protocol.version())
+}
+
+/// What the server said when it turned out to speak another protocol, among the errors of a
+/// generator: another choice by ALPN, no protocol in common (RFC 7301 §3.2), or an answer that is of
+/// another version of HTTP. `None` when no error says so.
+pub fn other_protocol(errors: &[ErrorCount]) -> Option<&str> {
+    let error = errors.iter().find(|error| OTHER_PROTOCOL.contains(&error.kind.as_str()))?;
+    Some(error.example.as_deref().unwrap_or(&error.kind))
 }
 
 /// Figures that cannot be true. Each is a fault of the tool or of its clock, not of the server.
@@ -234,6 +252,19 @@ fn by_reason<'a>(reasons: impl Iterator<Item = (&'a str, u32)>, rounds: usize) -
         })
         .collect();
     phrases.join("; ")
+}
+
+/// How the server kept M down, in words; `None` when it allowed as many requests on a connection as the
+/// cell asks for.
+pub fn stream_limit(allowed: EffectiveConcurrency, asked: u32) -> Option<String> {
+    let EffectiveConcurrency { least, most } = allowed;
+    let streams = |n: u32| if n == 1 { "stream" } else { "streams" };
+    let allowed = if least == most {
+        format!("{least} concurrent {}", streams(least))
+    } else {
+        format!("{least} to {most} concurrent streams")
+    };
+    (least < asked).then(|| format!("the server allows {allowed} on a connection (M = {asked} asked)"))
 }
 
 /// What is to be said of a cell some of whose rounds are missing from its figures.
@@ -370,7 +401,9 @@ fn starved(cell: &CellRecord, kind: SectionKind, figures: &Figures) -> Option<(V
         SectionKind::ClosedLoop | SectionKind::Ratio => "in flight",
         SectionKind::Setup => "connections in use",
     };
-    Some((Verdict::Starved, format!("{} of {offered} {what}", approximate(in_flight))))
+    let limit = figures.effective_concurrency.and_then(|allowed| stream_limit(allowed, cell.concurrency));
+    let why = limit.map(|limit| format!("; {limit}")).unwrap_or_default();
+    Some((Verdict::Starved, format!("{} of {offered} {what}{why}", approximate(in_flight))))
 }
 
 /// An in-flight figure as footnotes print it: `~72.6`, and `~0.06` below one.
@@ -403,5 +436,8 @@ fn weight(verdict: Verdict) -> u8 {
         Verdict::Valid => 8,
     }
 }
+
+/// Kinds of errors by which a generator says that the server speaks another protocol.
+const OTHER_PROTOCOL: [&str; 2] = ["wrong-protocol", "alert-received-no-application-protocol"];
 
 const NOT_REACHED: &str = "not reached before the run ended";

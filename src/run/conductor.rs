@@ -48,6 +48,8 @@ pub(crate) trait Stage {
 pub(crate) enum NotStarted {
     /// It did not do what it should.
     Server(ServerError),
+    /// It speaks another protocol than the section's.
+    OtherProtocol(ServerError),
     /// The run is to stop.
     Halted,
     /// The generator cannot work here at all: no cell could be measured.
@@ -142,6 +144,10 @@ impl<S: Stage, K: Keep> Conductor<'_, S, K> {
                 Err(NotStarted::Refused(message)) => return Err(RunError(message)),
                 // The cells keep no outcome, so that a resumed run makes them.
                 Err(NotStarted::Halted) => return Ok(()),
+                Err(NotStarted::OtherProtocol(error)) => {
+                    self.keep_start(start, None, None, Some(error.reason.clone()))?;
+                    return self.fail(&left, CellStatus::WrongProtocol, &error.reason, &error.log_tail);
+                }
                 Err(NotStarted::Server(error)) => {
                     self.keep_start(start, None, None, Some(error.reason.clone()))?;
                     let status = if error.absent { CellStatus::Absent } else { CellStatus::Failed };
@@ -320,6 +326,7 @@ mod tests {
         /// A signal comes while the server starts.
         SignalAtStart,
         NotReady,
+        OtherProtocol,
         NoGenerator,
     }
 
@@ -346,6 +353,11 @@ mod tests {
                     absent: false,
                     reason: "not ready".into(),
                     log_tail: vec!["line".into()],
+                })),
+                Act::OtherProtocol => Err(NotStarted::OtherProtocol(ServerError {
+                    absent: false,
+                    reason: "no HTTP/2 over TLS".into(),
+                    log_tail: vec![],
                 })),
                 Act::NoGenerator => Err(NotStarted::Refused("io_uring is refused".into())),
                 Act::SignalAtStart => {
@@ -542,6 +554,15 @@ mod tests {
         assert_eq!(outcomes.len(), 8);
         assert_eq!(ran.starts()[0].problem.as_deref(), Some("not ready"));
         assert_eq!(ran.starts()[0].ready_ms, None);
+    }
+
+    #[test]
+    fn a_server_of_another_protocol_fails_by_that_name() {
+        let ran = conduct(1, &[Act::OtherProtocol], &[], |_| {});
+        for outcome in &ran.outcomes()[..2] {
+            assert_eq!((outcome.2, outcome.3), (CellStatus::WrongProtocol, Some("no HTTP/2 over TLS")));
+        }
+        assert_eq!(ran.starts()[0].problem.as_deref(), Some("no HTTP/2 over TLS"));
     }
 
     #[test]

@@ -32,7 +32,7 @@ pub use generator::GeneratorCommand;
 use crate::clock;
 use crate::results::store::{self, Entry, Journal, StoreError};
 use crate::results::{CellStatus, Environment, Results, ServerRecord};
-use crate::scenario::{Scenario, protocol_name};
+use crate::scenario::Scenario;
 use crate::server::{Certificate, Host, ServerError};
 use crate::time::Span;
 use conductor::{Conductor, Course};
@@ -134,8 +134,8 @@ fn run_into(
     let plan = record::results(scenario, session);
     let earlier = earlier_run(outputs, options.resume, &plan, progress)?;
     let done = earlier.as_ref().map_or_else(HashSet::new, |(_, results)| resume::done(scenario, results));
-    let speaks = |visit: &Visit| scenario.servers[visit.server].protocols.contains(&visit.protocol);
-    let starts = schedule::starts(scenario, &|visit| speaks(visit) && !done.contains(visit));
+    let starts =
+        schedule::starts(scenario, &|visit| obstacle(scenario, visit).is_none() && !done.contains(visit));
     if let Some((_, results)) = &earlier
         && results.complete
         && starts.is_empty()
@@ -235,17 +235,19 @@ fn without_unavailable(scenario: &Scenario, starts: Vec<Start>, prepared: &[Serv
     starts.into_iter().filter(|start| !unavailable(start)).collect()
 }
 
-/// One outcome for each cell whose protocol its server does not speak.
+/// Why a visit cannot be made, whatever the machine: its server does not speak what it needs.
+fn obstacle(scenario: &Scenario, visit: &Visit) -> Option<String> {
+    scenario.sections[visit.section].obstacle(&scenario.servers[visit.server], visit.protocol)
+}
+
+/// One outcome for each cell whose protocols its server does not speak.
 fn unspoken(scenario: &Scenario, session: u32) -> Vec<Entry> {
-    let unspoken = schedule::visits(scenario).into_iter().filter(|visit| {
-        visit.round == 1 && !scenario.servers[visit.server].protocols.contains(&visit.protocol)
-    });
-    unspoken
-        .map(|visit| {
-            let protocol = protocol_name(visit.protocol);
-            let reason = format!("{} does not offer {protocol}", scenario.servers[visit.server].label);
+    let first = schedule::visits(scenario).into_iter().filter(|visit| visit.round == 1);
+    first
+        .filter_map(|visit| {
+            let reason = obstacle(scenario, &visit)?;
             let round = record::without_measurement(&visit, session, CellStatus::Absent, reason, Vec::new());
-            record::entry(scenario, &visit, round)
+            Some(record::entry(scenario, &visit, round))
         })
         .collect()
 }

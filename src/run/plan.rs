@@ -68,13 +68,10 @@ pub(crate) fn probe(scenario: &Scenario, protocol: Protocol, ports: Ports) -> Lo
 /// Where requests go. Servers are told a port and nothing else, so the address is always IPv4
 /// loopback; a server that listens on `::` accepts it as well.
 fn target(protocol: Protocol, ports: Ports, path: &str) -> Target {
-    let (scheme, port, sni) = match protocol {
-        Protocol::H1 | Protocol::H2c => ("http", ports.http, ""),
-        Protocol::H1s | Protocol::H2 => ("https", ports.https, HOST),
-    };
+    let (port, sni) = if protocol.is_tls() { (ports.https, HOST) } else { (ports.http, "") };
     let authority = format!("{HOST}:{port}");
     Target {
-        url: format!("{scheme}://{authority}{path}"),
+        url: format!("{}://{authority}{path}", protocol.scheme()),
         authority,
         path: path.into(),
         sni: sni.into(),
@@ -126,6 +123,9 @@ mod tests {
         );
         assert_eq!(tls.expect, cell(&scenario, &visit(Protocol::H1s, 10), PORTS).expect);
         assert_eq!(tls.limit, Limit::Requests(1));
+        // Both versions of HTTP are asked of the same listener.
+        assert_eq!(probe(&scenario, Protocol::H2, PORTS).target, tls.target);
+        assert_eq!(cell(&scenario, &visit(Protocol::H2c, 10), PORTS).target, plain.target);
     }
 
     #[test]

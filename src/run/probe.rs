@@ -5,7 +5,7 @@
 use super::cell::{Ending, Sampling, watch};
 use super::generator::Link;
 use super::plan::PROBE_TIMEOUT;
-use crate::results::{ErrorCount, Measurement, Phase, ServerSample};
+use crate::results::{ErrorCount, Measurement, Phase, ServerSample, verdict};
 use crate::server::Probe;
 use crate::time::{Instant, Span};
 use crate::units::format_duration;
@@ -19,6 +19,8 @@ pub(crate) enum Answer {
     Halted(String),
     /// The generator cannot work here: no server will ever be ready.
     Refused(String),
+    /// The server speaks another protocol than the one asked for, and will go on to.
+    OtherProtocol(String),
 }
 
 /// Asks once, by a generator that was started on [`super::plan::probe`].
@@ -29,7 +31,10 @@ pub(crate) fn ask(link: &mut impl Link) -> Answer {
     match (watched.ending, watched.measurement) {
         (Ending::Refused(message), _) => Answer::Refused(message),
         (Ending::Cut(reason), _) => Answer::Halted(reason),
-        (_, Some(measurement)) => Answer::Server(judge(&measurement)),
+        (_, Some(measurement)) => match verdict::other_protocol(&measurement.errors) {
+            Some(met) => Answer::OtherProtocol(verdict::not_spoken(measurement.protocol, met)),
+            None => Answer::Server(judge(&measurement)),
+        },
         (Ending::Failed(reason), None) => Answer::Server(Probe::NotYet(reason)),
         (Ending::Measured, None) => Answer::Server(Probe::NotYet("the probe measured nothing".into())),
     }
@@ -90,6 +95,7 @@ const PROCESS_ALLOWANCE: Span = Span::from_secs(5);
 mod tests {
     use super::*;
     use crate::run::fixture;
+    use crate::run::generator::Heard;
 
     #[test]
     fn what_the_generator_met_is_said_in_words() {
@@ -151,6 +157,41 @@ mod tests {
             measurement.errors =
                 vec![ErrorCount { phase, kind: kind.into(), count: 1, requests: 1, example }];
             assert_eq!(judge(&measurement), probe);
+        }
+    }
+
+    #[test]
+    fn another_protocol_is_said_at_once_and_by_its_name() {
+        struct Says(Vec<Heard>);
+        impl Link for Says {
+            fn now(&self) -> Instant {
+                Instant::from_nanos(0)
+            }
+            fn hear(&mut self, _: Instant, _: bool) -> Heard {
+                self.0.pop().unwrap_or(Heard::Ended("status 1".into()))
+            }
+            fn interrupt(&mut self) {}
+            fn end(&mut self, _: bool) {}
+        }
+        for (kind, example, answer) in [
+            (
+                "wrong-protocol",
+                Some("asked for h2 by ALPN, the server chose http/1.1"),
+                "no HTTP/2 over TLS: asked for h2 by ALPN, the server chose http/1.1",
+            ),
+            (
+                "alert-received-no-application-protocol",
+                None,
+                "no HTTP/2 over TLS: alert-received-no-application-protocol",
+            ),
+        ] {
+            let mut measurement = fixture::measurement(0);
+            measurement.protocol = crate::results::Protocol::H2;
+            let example = example.map(str::to_owned);
+            measurement.errors =
+                vec![ErrorCount { phase: Phase::Tls, kind: kind.into(), count: 1, requests: 0, example }];
+            let event = crate::load::plan::Event::Measurement(Box::new(measurement));
+            assert_eq!(ask(&mut Says(vec![Heard::Event(event)])), Answer::OtherProtocol(answer.into()));
         }
     }
 

@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use super::schedule::Visit;
 use crate::clock;
 use crate::results::{CellStatus, RoundRecord, SectionKind, Summary, Verdict};
-use crate::scenario::{Scenario, protocol_name};
+use crate::scenario::Scenario;
 use crate::time::{Instant, Span};
 use crate::units::{format_duration, group_thousands};
 
@@ -152,7 +152,7 @@ impl Estimate {
 /// A visit as users name it, e.g. `nginx h1 50x1 round 1`.
 pub(crate) fn name(scenario: &Scenario, visit: &Visit) -> String {
     let (server, cell) = (&scenario.servers[visit.server].name, visit.cell);
-    let protocol = protocol_name(visit.protocol);
+    let protocol = visit.protocol.name();
     format!("{server} {protocol} {}x{} round {}", cell.connections, cell.concurrency, visit.round)
 }
 
@@ -160,7 +160,7 @@ pub(crate) fn name(scenario: &Scenario, visit: &Visit) -> String {
 pub(crate) fn outcome(round: &RoundRecord, kind: SectionKind, summary: &Summary) -> String {
     let word = match round.status {
         CellStatus::Measured => return figures(kind, summary),
-        CellStatus::Failed => "FAIL",
+        CellStatus::Failed | CellStatus::WrongProtocol => "FAIL",
         CellStatus::Interrupted => "interrupted",
         CellStatus::Absent => "n/a",
         CellStatus::Pending => "pending",

@@ -194,6 +194,7 @@ fn nothing_yet() -> Summary {
         max_is_lower_bound: false,
         latency_max_us: None,
         in_flight: None,
+        effective_concurrency: None,
         server_cpu_us_per_request: None,
         server_cpu_spread: None,
         server_peak_rss_kib: None,
@@ -210,7 +211,6 @@ mod tests {
     use crate::results::Protocol;
     use crate::run::fixture;
     use crate::run::schedule::visits;
-    use crate::scenario::protocol_name;
 
     #[test]
     fn cells_stand_in_the_order_server_protocol_cell() {
@@ -219,7 +219,7 @@ mod tests {
         let order: Vec<_> = results.sections[0]
             .cells
             .iter()
-            .map(|cell| format!("{} {} {}", cell.server, protocol_name(cell.protocol), cell.connections))
+            .map(|cell| format!("{} {} {}", cell.server, cell.protocol.name(), cell.connections))
             .collect();
         let expected =
             ["a h1 1", "a h1 10", "a h1s 1", "a h1s 10", "b h1 1", "b h1 10", "b h1s 1", "b h1s 10"];

@@ -4,7 +4,7 @@
 //! ...), so that a drift of the machine is shared by all servers instead of being charged to the
 //! one that always runs last.
 
-use crate::results::Protocol;
+use crate::results::{Protocol, SectionKind};
 use crate::scenario::{Cell, Scenario, Section, SectionLimit};
 use crate::time::Span;
 
@@ -58,7 +58,7 @@ pub(crate) fn starts(scenario: &Scenario, wanted: &dyn Fn(&Visit) -> bool) -> Ve
     for round in 1..=scenario.run.rounds {
         for (index, section) in scenario.sections.iter().enumerate() {
             for server in rotated(scenario.servers.len(), round) {
-                for &protocol in &section.protocols {
+                for protocol in protocols(section, round) {
                     let mut start =
                         Start { round, section: index, server, protocol, cells: section.cells.clone() };
                     let cells = start.visits().filter(wanted).map(|visit| visit.cell).collect();
@@ -85,6 +85,13 @@ pub(crate) fn asked(section: &Section) -> (Span, Option<Span>) {
         SectionLimit::Duration(window) => (section.warmup, Some(window)),
         SectionLimit::Requests(_) => (section.warmup, None),
     }
+}
+
+/// The protocols of a section in the order of a round. A ratio compares them with each other, so they
+/// take turns in being first.
+fn protocols(section: &Section, round: u32) -> impl Iterator<Item = Protocol> + '_ {
+    let turn = if section.kind == SectionKind::Ratio { round } else { 1 };
+    rotated(section.protocols.len(), turn).map(|index| section.protocols[index])
 }
 
 /// Indices `0..count`, beginning one further in each round.
@@ -119,6 +126,19 @@ mod tests {
             .collect();
         let round = |n| [(n, 0, Protocol::H1), (n, 0, Protocol::H1s), (n, 1, Protocol::H1)];
         assert_eq!(order, [round(1), round(2)].concat());
+    }
+
+    #[test]
+    fn the_protocols_of_a_ratio_take_turns() {
+        use Protocol::{H1, H2c};
+        let mut scenario = fixture::scenario(3, &["a"], &[&[H2c, H1], &[H2c, H1]], &[1]);
+        scenario.sections[0].kind = SectionKind::Ratio;
+        let order = |section| -> Vec<Protocol> {
+            let all = starts(&scenario, &|_| true);
+            all.iter().filter(|start| start.section == section).map(|start| start.protocol).collect()
+        };
+        assert_eq!(order(0), [H2c, H1, H1, H2c, H2c, H1]);
+        assert_eq!(order(1), [H2c, H1, H2c, H1, H2c, H1]);
     }
 
     proptest! {

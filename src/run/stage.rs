@@ -53,6 +53,7 @@ impl Stage for Machinery<'_> {
         let ports = server::allocate_ports(spec).map_err(NotStarted::Server)?;
         let plan = plan::probe(self.scenario, start.protocol, ports);
         let mut hopeless = None;
+        let mut other_protocol = false;
         let mut probe = || match self.ask(&plan) {
             Answer::Server(probe) => probe,
             Answer::Halted(reason) => {
@@ -63,6 +64,10 @@ impl Stage for Machinery<'_> {
                 hopeless = Some(NotStarted::Refused(message.clone()));
                 Probe::GiveUp(message)
             }
+            Answer::OtherProtocol(reason) => {
+                other_protocol = true;
+                Probe::GiveUp(reason)
+            }
         };
         let deadline = self.scenario.run.start_deadline;
         let started = Running::start(self.host, spec, start.protocol, ports, deadline, &mut probe);
@@ -72,6 +77,7 @@ impl Stage for Machinery<'_> {
                 Ok((Live { running, sampler, ports }, ready))
             }
             (Err(_), Some(hopeless)) => Err(hopeless),
+            (Err(error), None) if other_protocol => Err(NotStarted::OtherProtocol(error)),
             (Err(error), None) => Err(NotStarted::Server(error)),
         }
     }
@@ -119,7 +125,7 @@ pub(crate) fn try_generator(
     let mut child = Generator::spawn(generator, &plan, halt)?;
     match probe::ask(&mut child) {
         Answer::Refused(message) => Err(message),
-        Answer::Server(_) | Answer::Halted(_) => Ok(()),
+        Answer::Server(_) | Answer::OtherProtocol(_) | Answer::Halted(_) => Ok(()),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Owns the estimate of a run: how many windows and starts it has and how long they take.
 
 use super::model::{Scenario, SectionLimit};
-use crate::results::SectionKind;
+use crate::results::{Protocol, SectionKind};
 use crate::time::Span;
 
 /// What a scenario will take, before anything is built or started.
@@ -36,8 +36,9 @@ impl Scenario {
         let rounds = u64::from(self.run.rounds);
         let mut estimate = Estimate::default();
         for section in &self.sections {
-            let offers =
-                |protocol| self.servers.iter().filter(move |s| s.protocols.contains(protocol)).count();
+            let offers = |protocol: &Protocol| {
+                self.servers.iter().filter(|server| section.obstacle(server, *protocol).is_none()).count()
+            };
             let starts = section.protocols.iter().map(offers).sum::<usize>() as u64;
             let cells = starts.saturating_mul(section.cells.len() as u64);
             let windows = cells.saturating_mul(rounds);

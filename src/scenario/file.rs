@@ -16,10 +16,6 @@ use crate::time::Span;
 /// The format this version reads.
 pub const FORMAT: i64 = 1;
 
-/// Protocols by the names they have in scenarios.
-pub(super) const PROTOCOLS: &[(&str, Protocol)] =
-    &[("h1", Protocol::H1), ("h1s", Protocol::H1s), ("h2c", Protocol::H2c), ("h2", Protocol::H2)];
-
 /// Kinds of section by name.
 pub(super) const KINDS: &[(&str, SectionKind)] =
     &[("closed-loop", SectionKind::ClosedLoop), ("setup", SectionKind::Setup), ("ratio", SectionKind::Ratio)];
@@ -346,7 +342,7 @@ impl RawSection {
 
 impl FromToml for Protocol {
     fn from_toml(value: &Value<'_>) -> Result<Self, ScenarioError> {
-        one_of(value, "protocol", PROTOCOLS)
+        one_of(value, "protocol", &Protocol::ALL.map(|protocol| (protocol.name(), protocol)))
     }
 }
 

@@ -24,10 +24,10 @@ use std::io::Read;
 use std::path::Path;
 
 pub use estimate::Estimate;
+pub use expand::TEMPLATES;
 pub use file::FORMAT;
 pub use model::*;
 pub use pin::{Split, format_cpus, parse_cpus, split};
-pub use sections::protocol_name;
 
 /// A mistake in a scenario, ready to print: `file:line:column: key: what; suggestion`.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]

@@ -150,7 +150,7 @@ pub struct Section {
     pub title: String,
     /// What it measures.
     pub kind: SectionKind,
-    /// Protocols, at least one; `closed-loop` has exactly one.
+    /// Protocols, at least one; `closed-loop` has exactly one, `ratio` two of one transport.
     pub protocols: Vec<Protocol>,
     /// Cells in order.
     pub cells: Vec<Cell>,

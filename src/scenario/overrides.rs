@@ -18,11 +18,12 @@ pub(super) fn apply(scenario: &mut Scenario, overrides: &Overrides) -> Result<()
     narrow_sections(scenario, &overrides.sections).map_err(ScenarioError)?;
     narrow_cells(scenario, &overrides.cells).map_err(ScenarioError)?;
     let nothing_left = !scenario.sections.iter().any(|section| {
-        section.protocols.iter().any(|p| scenario.servers.iter().any(|server| server.protocols.contains(p)))
+        let measured = |server| section.protocols.iter().any(|p| section.obstacle(server, *p).is_none());
+        scenario.servers.iter().any(measured)
     });
     if nothing_left {
         return Err(ScenarioError(
-            "no server left by --server speaks the protocol of a section left by --section or --cell; widen \
+            "no server left by --server speaks the protocols of a section left by --section or --cell; widen \
              one of them"
                 .into(),
         ));

@@ -3,17 +3,12 @@
 use std::collections::{BTreeMap, HashSet};
 
 use super::ScenarioError;
-use super::file::{PROTOCOLS, RawSection};
+use super::file::RawSection;
 use super::model::{Cell, Machine, RunSettings, Section, SectionLimit, ServerSpec};
 use super::settings::positive;
 use super::source::At;
 use crate::results::{Protocol, SectionKind};
 use crate::time::Span;
-
-/// The name a protocol has in scenarios and on the command line.
-pub fn protocol_name(protocol: Protocol) -> &'static str {
-    PROTOCOLS.iter().find(|(_, known)| *known == protocol).map_or("?", |(name, _)| name)
-}
 
 /// Checks the sections against the settings, the servers and the machine.
 ///
@@ -55,19 +50,17 @@ fn check(
         .kind
         .as_ref()
         .ok_or_else(|| {
-            raw.place.missing("kind").mistake("missing; write `kind = \"closed-loop\"` or `kind = \"setup\"`")
+            raw.place
+                .missing("kind")
+                .mistake("missing; write `kind = \"closed-loop\"`, `kind = \"ratio\"` or `kind = \"setup\"`")
         })?
         .value;
     let protocols = protocols(raw, kind)?;
-    for protocol in &protocols {
-        if !servers.iter().any(|server| server.protocols.contains(&protocol.value)) {
-            return Err(protocol.mistake(format_args!(
-                "no server offers {0}; add `\"{0}\"` to a server's `protocols`, or take it out here",
-                protocol_name(protocol.value)
-            )));
-        }
+    match kind {
+        SectionKind::Ratio => check_pair(&protocols, servers)?,
+        SectionKind::ClosedLoop | SectionKind::Setup => check_offered(&protocols, servers)?,
     }
-    let cells = cells(raw, kind, machine)?;
+    let cells = cells(raw, kind, &protocols, machine)?;
     let limit = limit(raw, kind, run, &cells)?;
     let warmup = match (&raw.warmup, kind) {
         (Some(warmup), _) => warmup.value,
@@ -90,7 +83,7 @@ fn protocols(raw: &RawSection, kind: SectionKind) -> Result<Vec<At<Protocol>>, S
         (None, None) => {
             return Err(raw.place.missing("protocol").mistake(format_args!(
                 "missing; write one of {}",
-                PROTOCOLS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+                Protocol::ALL.map(Protocol::name).join(", ")
             )));
         }
     };
@@ -99,19 +92,83 @@ fn protocols(raw: &RawSection, kind: SectionKind) -> Result<Vec<At<Protocol>>, S
     }
     let mut seen = HashSet::new();
     if let Some(twice) = list.value.iter().find(|protocol| !seen.insert(protocol.value)) {
-        return Err(
-            twice.mistake(format_args!("{} is listed twice; leave one out", protocol_name(twice.value)))
-        );
+        return Err(twice.mistake(format_args!("{} is listed twice; leave one out", twice.value.name())));
     }
     match (kind, list.value.as_slice()) {
         (SectionKind::ClosedLoop, [_, second, ..]) => Err(second.mistake(
-            "a closed-loop section is a table of one protocol; write another [[section]] for the second",
+            "a closed-loop section is a table of one protocol; write another [[section]] for the second, or \
+             `kind = \"ratio\"` to set them beside each other",
         )),
         _ => Ok(list.value.clone()),
     }
 }
 
-fn cells(raw: &RawSection, kind: SectionKind, machine: &Machine) -> Result<Vec<Cell>, ScenarioError> {
+/// Each protocol is that of some server.
+fn check_offered(protocols: &[At<Protocol>], servers: &[ServerSpec]) -> Result<(), ScenarioError> {
+    let offered = |protocol: Protocol| servers.iter().any(|server| server.protocols.contains(&protocol));
+    protocols.iter().find(|protocol| !offered(protocol.value)).map_or(Ok(()), |protocol| {
+        Err(protocol.mistake(format_args!(
+            "no server offers {0}; add `\"{0}\"` to a server's `protocols`, or take it out here",
+            protocol.value.name()
+        )))
+    })
+}
+
+/// A ratio is of two protocols that one listener serves, the first against the second.
+fn check_pair(protocols: &[At<Protocol>], servers: &[ServerSpec]) -> Result<(), ScenarioError> {
+    let (first, second) = match protocols {
+        [first, second] => (first, second),
+        [first] => {
+            return Err(first.mistake(format_args!(
+                "one protocol where a ratio compares two; write `protocols = {}`",
+                pair_with(first.value)
+            )));
+        }
+        [_, _, third, ..] => {
+            return Err(third.mistake(
+                "a third protocol where a ratio compares two, the first against the second; write another \
+                 [[section]] for it",
+            ));
+        }
+        [] => return Ok(()),
+    };
+    if first.value.is_tls() != second.value.is_tls() {
+        let transport = |protocol: Protocol| if protocol.is_tls() { "over TLS" } else { "in cleartext" };
+        return Err(second.mistake(format_args!(
+            "{} runs {} and {} {}, on different listeners; a ratio compares two protocols of one, like `{}`",
+            first.value.name(),
+            transport(first.value),
+            second.value.name(),
+            transport(second.value),
+            pair_with(first.value)
+        )));
+    }
+    let both = |server: &ServerSpec| {
+        server.protocols.contains(&first.value) && server.protocols.contains(&second.value)
+    };
+    if servers.iter().any(both) {
+        return Ok(());
+    }
+    Err(second.mistake(format_args!(
+        "no server offers both {0} and {1}; add both to a server's `protocols`",
+        first.value.name(),
+        second.value.name()
+    )))
+}
+
+/// The pair with this protocol that a ratio can compare: HTTP/2 against HTTP/1.1 of one listener.
+fn pair_with(protocol: Protocol) -> &'static str {
+    if protocol.is_tls() { "[\"h2\", \"h1s\"]" } else { "[\"h2c\", \"h1\"]" }
+}
+
+fn cells(
+    raw: &RawSection,
+    kind: SectionKind,
+    protocols: &[At<Protocol>],
+    machine: &Machine,
+) -> Result<Vec<Cell>, ScenarioError> {
+    // The first protocol on whose connections there is one request at a time.
+    let single = protocols.iter().map(|protocol| protocol.value).find(|protocol| !protocol.multiplexes());
     let Some(list) = &raw.cells else {
         return match kind {
             SectionKind::Setup => Ok(vec![DEFAULT_SETUP_CELL]),
@@ -126,7 +183,7 @@ fn cells(raw: &RawSection, kind: SectionKind, machine: &Machine) -> Result<Vec<C
     let mut cells: Vec<Cell> = Vec::with_capacity(list.value.len());
     for text in &list.value {
         let cell = parse_cell(&text.value).map_err(|what| text.mistake(what))?;
-        check_cell(cell, kind, machine).map_err(|what| text.mistake(what))?;
+        check_cell(cell, kind, single, machine).map_err(|what| text.mistake(what))?;
         if cells.contains(&cell) {
             return Err(text.mistake(format_args!("{cell} is listed twice; leave one out")));
         }
@@ -135,21 +192,45 @@ fn cells(raw: &RawSection, kind: SectionKind, machine: &Machine) -> Result<Vec<C
     Ok(cells)
 }
 
-fn check_cell(cell: Cell, kind: SectionKind, machine: &Machine) -> Result<(), String> {
-    if cell.concurrency > 1 {
-        let instead = u64::from(cell.connections) * u64::from(cell.concurrency);
-        return Err(match kind {
-            SectionKind::Setup => format!(
-                "{cell} in a setup section, where each connection carries one request; write \
-                 `{}x1`",
+/// `single` is the protocol of the section that keeps M to one.
+fn check_cell(
+    cell: Cell,
+    kind: SectionKind,
+    single: Option<Protocol>,
+    machine: &Machine,
+) -> Result<(), String> {
+    let offered = u64::from(cell.connections) * u64::from(cell.concurrency);
+    match (kind, single) {
+        _ if cell.concurrency == 1 => {}
+        (SectionKind::Setup, _) => {
+            return Err(format!(
+                "{cell} in a setup section, where each connection carries one request; write `{}x1`",
                 cell.connections
-            ),
-            // Every protocol this version knows is HTTP/1.1.
-            SectionKind::ClosedLoop | SectionKind::Ratio => format!(
-                "{cell} asks for {} requests at once on a connection, HTTP/1.1 has one; write `{instead}x1`",
-                cell.concurrency
-            ),
-        });
+            ));
+        }
+        (SectionKind::ClosedLoop, Some(single)) => {
+            return Err(format!(
+                "{cell} asks for {} requests at once on a connection, {} has one; write `{offered}x1`",
+                cell.concurrency,
+                single.version()
+            ));
+        }
+        (SectionKind::Ratio, Some(single)) => {
+            return Err(format!(
+                "{cell} asks for {} requests at once on a connection of both protocols, {} has one; write \
+                 `{}x1`",
+                cell.concurrency,
+                single.version(),
+                cell.connections
+            ));
+        }
+        (SectionKind::ClosedLoop | SectionKind::Ratio, None) => {}
+    }
+    if offered > MOST_OFFERED {
+        return Err(format!(
+            "{cell} keeps {offered} requests in flight, more than the {MOST_OFFERED} a generator has memory \
+             for; write smaller numbers"
+        ));
     }
     let needed = u64::from(cell.connections) + FILES_BESIDE_CONNECTIONS;
     if needed > machine.fd_hard_limit {
@@ -249,6 +330,21 @@ const FILES_BESIDE_CONNECTIONS: u64 = 64;
 
 /// The largest C and M: beyond it one machine runs out of memory and ports, and a number is a slip.
 const MOST_IN_CELL: u32 = 1_000_000;
+
+/// The largest C·M: each request in flight has its place in the generator's memory.
+const MOST_OFFERED: u64 = 1_000_000;
+
+impl Section {
+    /// Why this section does not measure `server` over `protocol`, for the places its figures would
+    /// have; `None` when it does. A ratio needs both of its protocols.
+    pub fn obstacle(&self, server: &ServerSpec, protocol: Protocol) -> Option<String> {
+        let needed = if self.kind == SectionKind::Ratio { self.protocols.as_slice() } else { &[protocol] };
+        let absent = needed.iter().filter(|needed| !server.protocols.contains(needed));
+        let absent: Vec<&str> = absent.map(|protocol| protocol.name()).collect();
+        let why = if self.kind == SectionKind::Ratio { ", and a ratio needs both" } else { "" };
+        (!absent.is_empty()).then(|| format!("{} does not offer {}{why}", server.label, absent.join(" or ")))
+    }
+}
 
 impl std::fmt::Display for Cell {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

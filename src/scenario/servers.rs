@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, HashSet};
 use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
 
+use super::ScenarioError;
 use super::expand::{Files, one_line};
 use super::file::{Maybe, RawServer};
 use super::model::{Machine, PLACEHOLDERS, ServerSpec};
-use super::sections::protocol_name;
 use super::source::{At, Source};
 use super::suggest::{instead, nearest};
-use super::{ScenarioError, file::PROTOCOLS};
+use crate::results::Protocol;
 use crate::time::Span;
 
 /// Resolves and checks every server.
@@ -110,7 +110,7 @@ fn check(
     let protocols = server.protocols.as_ref().ok_or_else(|| {
         server.place.missing("protocols").mistake(format_args!(
             "missing; list what the server offers of {}",
-            PROTOCOLS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+            Protocol::ALL.map(Protocol::name).join(", ")
         ))
     })?;
     check_protocols(protocols)?;
@@ -164,14 +164,14 @@ fn check_name(name: &At<String>) -> Result<(), ScenarioError> {
     Ok(())
 }
 
-fn check_protocols(protocols: &At<Vec<At<crate::results::Protocol>>>) -> Result<(), ScenarioError> {
+fn check_protocols(protocols: &At<Vec<At<Protocol>>>) -> Result<(), ScenarioError> {
     if protocols.value.is_empty() {
         return Err(protocols.mistake("no protocol in the list; name at least one"));
     }
     let mut seen = HashSet::new();
     match protocols.value.iter().find(|protocol| !seen.insert(protocol.value)) {
         Some(twice) => {
-            Err(twice.mistake(format_args!("{} is listed twice; leave one out", protocol_name(twice.value))))
+            Err(twice.mistake(format_args!("{} is listed twice; leave one out", twice.value.name())))
         }
         None => Ok(()),
     }

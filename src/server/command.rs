@@ -170,10 +170,7 @@ impl Values {
         run_dir: &Path,
     ) -> Result<Self, ServerError> {
         let mut values = Self::of_build(host, spec)?;
-        let port = match protocol {
-            Protocol::H1 | Protocol::H2c => ports.http,
-            Protocol::H1s | Protocol::H2 => ports.https,
-        };
+        let port = if protocol.is_tls() { ports.https } else { ports.http };
         values.0.insert("port", port.to_string());
         values.0.insert("http_port", ports.http.to_string());
         values.0.insert("https_port", ports.https.to_string());

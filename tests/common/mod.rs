@@ -1,12 +1,21 @@
 //! Owns the scripted server of the tests: a listener that answers each connection as a closure says,
-//! in cleartext or over TLS, and counts what it was asked.
+//! in cleartext or over TLS, and counts what it was asked. What a client does wrong, and what a script
+//! asserts in vain, fails the test when the server is dropped.
 
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
+pub(crate) mod answer;
+pub(crate) mod frame;
+pub(crate) mod h2;
+pub(crate) mod hpack;
+
+use std::any::Any;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use base64::Engine;
@@ -16,40 +25,142 @@ use bench::load::{self, Control};
 use bench::results::{Measurement, Protocol, WaitMode};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 
+use self::answer::Peer;
+use self::h2::H2;
+
 pub(crate) const HELLO: &[u8] =
     b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 14\r\n\r\nHello, World!\n";
 
-/// The protocols every case is run over.
+/// HTTP/1.1, in cleartext and over TLS.
 pub(crate) const PROTOCOLS: [Protocol; 2] = [Protocol::H1, Protocol::H1s];
 
-pub(crate) trait Stream: Read + Write + Send {}
-impl<T: Read + Write + Send> Stream for T {}
+/// HTTP/2, in cleartext and over TLS.
+pub(crate) const HTTP2: [Protocol; 2] = [Protocol::H2c, Protocol::H2];
+
+/// The protocols every case is run over that is not a matter of one protocol's syntax.
+pub(crate) const EVERY: [Protocol; 4] = [Protocol::H1, Protocol::H1s, Protocol::H2c, Protocol::H2];
+
+pub(crate) fn over_tls(protocol: Protocol) -> bool {
+    matches!(protocol, Protocol::H1s | Protocol::H2)
+}
+
+pub(crate) fn is_http2(protocol: Protocol) -> bool {
+    matches!(protocol, Protocol::H2c | Protocol::H2)
+}
+
+pub(crate) trait Stream: Read + Write + Send {
+    /// Ends this direction, as its protocol has it; reading goes on.
+    fn end(&mut self);
+}
+
+/// What a connection is made over.
+pub(crate) enum Socket {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl Socket {
+    fn try_clone(&self) -> std::io::Result<Self> {
+        Ok(match self {
+            Self::Tcp(socket) => Self::Tcp(socket.try_clone()?),
+            Self::Unix(socket) => Self::Unix(socket.try_clone()?),
+        })
+    }
+
+    fn set_read_timeout(&self, timeout: Option<Duration>) -> std::io::Result<()> {
+        match self {
+            Self::Tcp(socket) => socket.set_read_timeout(timeout),
+            Self::Unix(socket) => socket.set_read_timeout(timeout),
+        }
+    }
+
+    fn shutdown(&self) -> std::io::Result<()> {
+        match self {
+            Self::Tcp(socket) => socket.shutdown(Shutdown::Write),
+            Self::Unix(socket) => socket.shutdown(Shutdown::Write),
+        }
+    }
+
+    /// Ends this direction and reads until the client ends the other: bytes that nobody read would
+    /// make the kernel reset the connection, and take the last answers with it.
+    fn close(mut self) {
+        // Fails when the script has ended it already.
+        let _ = self.shutdown();
+        if self.set_read_timeout(Some(LINGER)).is_ok() {
+            let mut unread = [0; 16 * 1024];
+            while self.read(&mut unread).is_ok_and(|n| n > 0) {}
+        }
+    }
+}
+
+impl Read for Socket {
+    fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
+        match self {
+            Self::Tcp(socket) => socket.read(buf),
+            Self::Unix(socket) => socket.read(buf),
+        }
+    }
+}
+
+impl Write for Socket {
+    fn write(&mut self, buf: &[u8]) -> std::io::Result<usize> {
+        match self {
+            Self::Tcp(socket) => socket.write(buf),
+            Self::Unix(socket) => socket.write(buf),
+        }
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Stream for Socket {
+    fn end(&mut self) {
+        let _ = self.shutdown();
+    }
+}
 
 /// One accepted connection.
 pub(crate) struct Conn {
     pub(crate) stream: Box<dyn Stream>,
     /// Number of this connection, from 0.
     pub(crate) index: u64,
+    socket: Option<Socket>,
     counters: Arc<Counters>,
     buffered: Vec<u8>,
+    gone: bool,
+    timed_out: bool,
 }
 
 #[derive(Default)]
 pub(crate) struct Counters {
     pub(crate) accepted: AtomicU64,
+    /// Requests that arrived whole.
     pub(crate) requests: AtomicU64,
+    /// Answers given, when they are an [`answer::Answer`].
+    pub(crate) answered: AtomicU64,
+    /// HTTP/2: streams above the last one that GOAWAY named.
+    pub(crate) ignored: AtomicU64,
+    /// HTTP/2: most streams open at one time.
+    pub(crate) most_streams: AtomicU64,
+    /// HTTP/2: codes of the client's GOAWAY and RST_STREAM frames.
+    goaways: Mutex<Vec<u32>>,
+    resets: Mutex<Vec<u32>>,
+    complaints: Mutex<Vec<String>>,
+    serving: Mutex<u64>,
+    served: Condvar,
     stop: AtomicBool,
 }
 
 impl Conn {
+    fn new(stream: Box<dyn Stream>, index: u64, socket: Option<Socket>, counters: Arc<Counters>) -> Self {
+        Self { stream, index, socket, counters, buffered: Vec::new(), gone: false, timed_out: false }
+    }
+
     /// Reads one request, head and Content-Length body, and counts it; `None` when the peer closed.
     pub(crate) fn request(&mut self) -> Option<Vec<u8>> {
-        let end = loop {
-            if let Some(at) = find(&self.buffered, b"\r\n\r\n") {
-                break at + 4;
-            }
-            self.more()?;
-        };
+        let end = self.head_end()?;
         let head = String::from_utf8_lossy(&self.buffered[..end]).to_ascii_lowercase();
         let length = head
             .lines()
@@ -58,20 +169,79 @@ impl Conn {
         while self.buffered.len() < end + length {
             self.more()?;
         }
-        self.counters.requests.fetch_add(1, Ordering::SeqCst);
-        let rest = self.buffered.split_off(end + length);
+        self.count_request();
+        self.take(end + length)
+    }
+
+    /// Reads the head of one request; its body is left unread.
+    pub(crate) fn head(&mut self) -> Option<Vec<u8>> {
+        let end = self.head_end()?;
+        self.take(end)
+    }
+
+    fn head_end(&mut self) -> Option<usize> {
+        loop {
+            if let Some(at) = find(&self.buffered, b"\r\n\r\n") {
+                return Some(at + 4);
+            }
+            self.more()?;
+        }
+    }
+
+    /// Exactly `count` bytes.
+    pub(crate) fn take(&mut self, count: usize) -> Option<Vec<u8>> {
+        while self.buffered.len() < count {
+            self.more()?;
+        }
+        let rest = self.buffered.split_off(count);
         Some(std::mem::replace(&mut self.buffered, rest))
+    }
+
+    /// Exactly `count` bytes, which are known to be on their way.
+    pub(crate) fn take_all(&mut self, count: usize) -> Option<Vec<u8>> {
+        loop {
+            match self.take(count) {
+                None if self.open() => (),
+                taken => return taken,
+            }
+        }
+    }
+
+    /// Reads until the client closes, or [`Conn::patience`] runs out.
+    pub(crate) fn ignore(&mut self) {
+        while self.more().is_some() {
+            self.buffered.clear();
+        }
     }
 
     fn more(&mut self) -> Option<()> {
         let mut chunk = [0; 16 * 1024];
+        self.timed_out = false;
         match self.stream.read(&mut chunk) {
-            Ok(0) | Err(_) => None,
-            Ok(n) => {
+            Ok(n) if n > 0 => {
                 self.buffered.extend_from_slice(&chunk[..n]);
                 Some(())
             }
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                self.timed_out = true;
+                None
+            }
+            Ok(_) | Err(_) => {
+                self.gone = true;
+                None
+            }
         }
+    }
+
+    /// How long reading waits before it gives nothing; `None`: as long as it takes.
+    pub(crate) fn patience(&self, timeout: Option<Duration>) {
+        let socket = self.socket.as_ref().expect("sockets can be duplicated");
+        socket.set_read_timeout(timeout).expect("the timeout is not zero");
+    }
+
+    /// The client has not closed, as far as reading has shown.
+    pub(crate) fn open(&self) -> bool {
+        !self.gone
     }
 
     /// Sends bytes; false when the peer is gone.
@@ -79,10 +249,64 @@ impl Conn {
         self.stream.write_all(bytes).and_then(|()| self.stream.flush()).is_ok()
     }
 
+    /// Sends nothing more, and says so.
+    pub(crate) fn end(&mut self) {
+        self.stream.end();
+    }
+
+    /// Ends the connection without a word: over TLS, no close_notify is said.
+    pub(crate) fn cut(&mut self) {
+        std::mem::forget(std::mem::replace(&mut self.stream, Box::new(Gone)));
+        self.gone = true;
+    }
+
     /// Answers every request with the same bytes until the peer closes.
     pub(crate) fn always(&mut self, answer: &[u8]) {
         while self.request().is_some() && self.send(answer) {}
     }
+
+    /// Fails the test when its server is dropped.
+    pub(crate) fn complain(&self, complaint: String) {
+        self.counters.complain(format!("connection {}: {complaint}", self.index));
+    }
+
+    pub(crate) fn count_request(&self) {
+        self.counters.requests.fetch_add(1, Ordering::SeqCst);
+    }
+
+    pub(crate) fn count_answer(&self) {
+        self.counters.answered.fetch_add(1, Ordering::SeqCst);
+    }
+
+    pub(crate) fn count_ignored(&self, count: u64) {
+        self.counters.ignored.fetch_add(count, Ordering::SeqCst);
+    }
+
+    pub(crate) fn note_open_streams(&self, open: u64) {
+        self.counters.most_streams.fetch_max(open, Ordering::SeqCst);
+    }
+
+    pub(crate) fn count_goaway(&self, code: u32) {
+        lock(&self.counters.goaways).push(code);
+    }
+
+    pub(crate) fn count_reset(&self, code: u32) {
+        lock(&self.counters.resets).push(code);
+    }
+}
+
+impl Counters {
+    fn complain(&self, complaint: String) {
+        let mut complaints = lock(&self.complaints);
+        if complaints.len() < MOST_COMPLAINTS {
+            complaints.push(complaint);
+        }
+    }
+}
+
+/// Counts stay meaningful whatever panicked.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
@@ -93,17 +317,40 @@ fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
 pub(crate) struct Scripted {
     pub(crate) address: SocketAddr,
     pub(crate) counters: Arc<Counters>,
-    tls: bool,
+    protocol: Protocol,
 }
 
 impl Scripted {
     /// Serves each connection with `script`, on a thread of its own.
     pub(crate) fn start(protocol: Protocol, script: impl Fn(&mut Conn) + Send + Sync + 'static) -> Self {
-        let tls = (protocol == Protocol::H1s).then(|| tls_config(&[b"http/1.1"], rustls::ALL_VERSIONS));
-        Self::with_tls(tls, script)
+        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
+        Self::listen(listener, protocol, tls_of(protocol), script)
     }
 
-    /// The same with TLS settings of the caller's.
+    /// The same with a script that does not mind the protocol.
+    pub(crate) fn serve(protocol: Protocol, script: impl Fn(&mut Peer<'_>) + Send + Sync + 'static) -> Self {
+        Self::serve_on(TcpListener::bind("127.0.0.1:0").expect("loopback has a free port"), protocol, script)
+    }
+
+    pub(crate) fn serve_on(
+        listener: TcpListener,
+        protocol: Protocol,
+        script: impl Fn(&mut Peer<'_>) + Send + Sync + 'static,
+    ) -> Self {
+        Self::listen(listener, protocol, tls_of(protocol), move |conn| as_peer(conn, protocol, &script))
+    }
+
+    /// HTTP/2: the preface is read, and nothing said yet.
+    pub(crate) fn http2(protocol: Protocol, script: impl Fn(&mut H2<'_>) + Send + Sync + 'static) -> Self {
+        Self::start(protocol, move |conn| {
+            if let Some(mut h2) = H2::accept(conn) {
+                script(&mut h2);
+                h2.finish();
+            }
+        })
+    }
+
+    /// HTTP/1.1 with TLS settings of the caller's.
     pub(crate) fn with_tls(
         tls: Option<Arc<rustls::ServerConfig>>,
         script: impl Fn(&mut Conn) + Send + Sync + 'static,
@@ -111,14 +358,25 @@ impl Scripted {
         Self::on(TcpListener::bind("127.0.0.1:0").expect("loopback has a free port"), tls, script)
     }
 
+    /// HTTP/1.1 on a listener of the caller's.
     pub(crate) fn on(
         listener: TcpListener,
         tls: Option<Arc<rustls::ServerConfig>>,
         script: impl Fn(&mut Conn) + Send + Sync + 'static,
     ) -> Self {
+        let protocol = if tls.is_some() { Protocol::H1s } else { Protocol::H1 };
+        Self::listen(listener, protocol, tls, script)
+    }
+
+    pub(crate) fn listen(
+        listener: TcpListener,
+        protocol: Protocol,
+        tls: Option<Arc<rustls::ServerConfig>>,
+        script: impl Fn(&mut Conn) + Send + Sync + 'static,
+    ) -> Self {
         let address = listener.local_addr().expect("a bound listener has an address");
         let counters = Arc::new(Counters::default());
-        let (shared, is_tls) = (Arc::clone(&counters), tls.is_some());
+        let shared = Arc::clone(&counters);
         let script = Arc::new(script);
         std::thread::spawn(move || {
             for stream in listener.incoming() {
@@ -126,30 +384,65 @@ impl Scripted {
                 if shared.stop.load(Ordering::SeqCst) {
                     return;
                 }
+                let _ = stream.set_nodelay(true);
                 let index = shared.accepted.fetch_add(1, Ordering::SeqCst);
+                *lock(&shared.serving) += 1;
                 let (shared, script, tls) = (Arc::clone(&shared), Arc::clone(&script), tls.clone());
-                std::thread::spawn(move || serve(stream, index, shared, tls, &*script));
+                std::thread::spawn(move || {
+                    serve(Socket::Tcp(stream), index, Arc::clone(&shared), tls, &*script);
+                    *lock(&shared.serving) -= 1;
+                    shared.served.notify_all();
+                });
             }
         });
-        Self { address, counters, tls: is_tls }
+        Self { address, counters, protocol }
     }
 
     pub(crate) fn requests(&self) -> u64 {
         self.counters.requests.load(Ordering::SeqCst)
     }
 
+    pub(crate) fn answered(&self) -> u64 {
+        self.counters.answered.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn ignored(&self) -> u64 {
+        self.counters.ignored.load(Ordering::SeqCst)
+    }
+
     pub(crate) fn accepted(&self) -> u64 {
         self.counters.accepted.load(Ordering::SeqCst)
     }
 
+    pub(crate) fn most_streams(&self) -> u64 {
+        self.counters.most_streams.load(Ordering::SeqCst)
+    }
+
+    /// Codes of the GOAWAY frames that clients sent, `NO_ERROR` left out.
+    pub(crate) fn goaways(&self) -> Vec<u32> {
+        lock(&self.counters.goaways).iter().copied().filter(|code| *code != 0).collect()
+    }
+
+    /// Codes of the RST_STREAM frames that clients sent.
+    pub(crate) fn resets(&self) -> Vec<u32> {
+        lock(&self.counters.resets).clone()
+    }
+
+    /// Waits until every script has ended, after the client closed all of its connections: only then
+    /// has all that it sent been read and counted.
+    pub(crate) fn join(&self) {
+        let serving = lock(&self.counters.serving);
+        let (serving, waited) = self
+            .counters
+            .served
+            .wait_timeout_while(serving, Duration::from_secs(20), |serving| *serving > 0)
+            .unwrap_or_else(PoisonError::into_inner);
+        assert!(!waited.timed_out(), "{} connections are still served", *serving);
+    }
+
     /// A plan of `connections` and `limit` against this server.
     pub(crate) fn plan(&self, connections: u32, limit: Limit) -> LoadPlan {
-        plan(
-            if self.tls { Protocol::H1s } else { Protocol::H1 },
-            &self.address.to_string(),
-            connections,
-            limit,
-        )
+        plan(self.protocol, &self.address.to_string(), connections, limit)
     }
 }
 
@@ -158,35 +451,72 @@ impl Drop for Scripted {
         self.counters.stop.store(true, Ordering::SeqCst);
         // The accept loop looks at the flag when somebody connects.
         let _ = TcpStream::connect_timeout(&self.address, Duration::from_secs(1));
+        if !std::thread::panicking() {
+            let complaints = lock(&self.counters.complaints);
+            assert!(complaints.is_empty(), "over {:?}: {complaints:#?}", self.protocol);
+        }
     }
 }
 
+/// Serves one connection as the server of `protocol` does.
+pub(crate) fn as_peer(conn: &mut Conn, protocol: Protocol, script: &dyn Fn(&mut Peer<'_>)) {
+    if !is_http2(protocol) {
+        return script(&mut Peer::One(conn));
+    }
+    if let Some(h2) = H2::open(conn, &[]) {
+        let mut peer = Peer::Two(h2);
+        script(&mut peer);
+        peer.finish();
+    }
+}
+
+/// Serves one connection that was accepted elsewhere, without TLS.
+pub(crate) fn serve_one(socket: Socket, protocol: Protocol, script: &(dyn Fn(&mut Peer<'_>) + Send + Sync)) {
+    let counters = Arc::new(Counters::default());
+    serve(socket, 0, Arc::clone(&counters), None, &|conn| as_peer(conn, protocol, script));
+    let complaints = lock(&counters.complaints);
+    assert!(complaints.is_empty(), "over {protocol:?}: {complaints:#?}");
+}
+
 fn serve(
-    stream: TcpStream,
+    socket: Socket,
     index: u64,
     counters: Arc<Counters>,
     tls: Option<Arc<rustls::ServerConfig>>,
     script: &(dyn Fn(&mut Conn) + Send + Sync),
 ) {
-    let _ = stream.set_nodelay(true);
-    let socket = stream.try_clone();
+    let spare = socket.try_clone().ok();
+    let last = socket.try_clone();
     let stream: Box<dyn Stream> = match tls {
-        None => Box::new(stream),
+        None => Box::new(socket),
         Some(config) => {
             let session = rustls::ServerConnection::new(config).expect("the settings are complete");
-            Box::new(TlsStream(rustls::StreamOwned::new(session, stream)))
+            Box::new(TlsStream(rustls::StreamOwned::new(session, socket)))
         }
     };
-    let mut conn = Conn { stream, index, counters, buffered: Vec::new() };
-    script(&mut conn);
+    let mut conn = Conn::new(stream, index, spare, Arc::clone(&counters));
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| script(&mut conn))) {
+        conn.complain(said(&*panic));
+    }
     drop(conn);
-    if let Ok(socket) = socket {
-        let _ = socket.shutdown(std::net::Shutdown::Write);
+    if let Ok(socket) = last {
+        socket.close();
     }
 }
 
+/// What a panic said.
+fn said(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a script panicked").to_owned()
+}
+
+fn tls_of(protocol: Protocol) -> Option<Arc<rustls::ServerConfig>> {
+    let alpn: &[u8] = if is_http2(protocol) { b"h2" } else { b"http/1.1" };
+    over_tls(protocol).then(|| tls_config(&[alpn], rustls::ALL_VERSIONS))
+}
+
 /// A TLS stream that says close_notify when it is dropped, as RFC 8446 §6.1 asks.
-struct TlsStream(rustls::StreamOwned<rustls::ServerConnection, TcpStream>);
+struct TlsStream(rustls::StreamOwned<rustls::ServerConnection, Socket>);
 
 impl Read for TlsStream {
     fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
@@ -204,11 +534,41 @@ impl Write for TlsStream {
     }
 }
 
-impl Drop for TlsStream {
-    fn drop(&mut self) {
+impl Stream for TlsStream {
+    fn end(&mut self) {
         self.0.conn.send_close_notify();
         let _ = self.0.flush();
+        let _ = self.0.sock.shutdown();
     }
+}
+
+impl Drop for TlsStream {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// What is left of a connection that was cut.
+struct Gone;
+
+impl Read for Gone {
+    fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
+        Ok(0)
+    }
+}
+
+impl Write for Gone {
+    fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+        Err(ErrorKind::BrokenPipe.into())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Stream for Gone {
+    fn end(&mut self) {}
 }
 
 /// TLS settings of a server: a fresh self-signed certificate, these ALPN protocols and versions.
@@ -231,7 +591,7 @@ pub(crate) fn tls_config(
 
 /// A plan with the defaults of `bench load`, one thread, sleeping.
 pub(crate) fn plan(protocol: Protocol, address: &str, connections: u32, limit: Limit) -> LoadPlan {
-    let scheme = if protocol == Protocol::H1 { "http" } else { "https" };
+    let scheme = if over_tls(protocol) { "https" } else { "http" };
     LoadPlan {
         protocol,
         target: Target {
@@ -286,3 +646,8 @@ pub(crate) fn check_identities(m: &Measurement) {
     assert_eq!(answered, m.requests.ok + unexpected);
     assert_eq!(m.latency_us.as_ref().map_or(0, |l| l.count), m.requests.ok);
 }
+
+/// How long a server that is done waits for its client to close.
+const LINGER: Duration = Duration::from_secs(5);
+/// Complaints kept of one server.
+const MOST_COMPLAINTS: usize = 20;

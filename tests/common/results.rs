@@ -108,6 +108,7 @@ fn empty_summary() -> Summary {
         max_is_lower_bound: false,
         latency_max_us: None,
         in_flight: None,
+        effective_concurrency: None,
         server_cpu_us_per_request: None,
         server_cpu_spread: None,
         server_peak_rss_kib: None,
@@ -194,7 +195,8 @@ pub fn measurement(cell: &CellRecord, requests_per_second: f64, mean_us: f64) ->
     let length = 10.0;
     let ok = (requests_per_second * length).round() as u64;
     let in_flight = u64::from(cell.connections) * u64::from(cell.concurrency);
-    let tls = cell.protocol == Protocol::H1s;
+    let protocol = cell.protocol;
+    let tls = protocol.is_tls();
     let latency = latencies(ok, mean_us);
     let requests = Requests {
         started: ok + in_flight,
@@ -209,8 +211,8 @@ pub fn measurement(cell: &CellRecord, requests_per_second: f64, mean_us: f64) ->
         url: format!("http{}://localhost:20080/", if tls { "s" } else { "" }),
         protocol: cell.protocol,
         negotiated: Some(Negotiated {
-            http: "HTTP/1.1".into(),
-            alpn: tls.then(|| "http/1.1".into()),
+            http: protocol.version().into(),
+            alpn: protocol.alpn().map(String::from),
             tls: tls.then(|| "TLSv1.3".into()),
             cipher: tls.then(|| "TLS13_AES_128_GCM_SHA256".into()),
             group: tls.then(|| "X25519".into()),
@@ -269,7 +271,12 @@ pub fn measurement(cell: &CellRecord, requests_per_second: f64, mean_us: f64) ->
             peak_rss_kib: 6_000,
         },
         lifetime: requests,
-        multiplexing: None,
+        multiplexing: protocol.multiplexes().then_some(Multiplexing {
+            effective_least: cell.concurrency,
+            effective_most: cell.concurrency,
+            goaways: 0,
+            refused: 0,
+        }),
         stalls: vec![],
         warnings: vec![],
     }

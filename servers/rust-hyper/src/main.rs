@@ -1,14 +1,16 @@
 //! hyper on tokio's multi-threaded runtime: cleartext on HTTP_PORT, TLS with CERT and KEY on
-//! HTTPS_PORT. The runtime takes its number of threads from TOKIO_WORKER_THREADS.
+//! HTTPS_PORT, each for HTTP/1.1 and HTTP/2. The runtime takes its number of threads from
+//! TOKIO_WORKER_THREADS.
 
 use std::{convert::Infallible, env, net::SocketAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
-use hyper::header::{CONTENT_TYPE, HeaderValue};
-use hyper::{Method, Request, Response, StatusCode, server::conn::http1, service::service_fn};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
+use hyper::{Method, Request, Response, StatusCode, service::service_fn};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpSocket};
@@ -61,7 +63,7 @@ fn tls_acceptor(cert: &str, key: &str) -> Result<TlsAcceptor, Failure> {
     let chain = CertificateDer::pem_file_iter(cert)?.collect::<Result<_, _>>()?;
     let key = PrivateKeyDer::from_pem_file(key)?;
     let mut config = ServerConfig::builder().with_no_client_auth().with_single_cert(chain, key)?;
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
@@ -99,34 +101,46 @@ async fn accept(
     }
 }
 
+/// Serves HTTP/2 when the connection begins with its preface (RFC 9113, section 3.4), in cleartext by
+/// prior knowledge as over TLS, and HTTP/1.1 otherwise.
 async fn serve<S>(stream: S, bodies: Arc<Bodies>, watcher: Watcher)
 where
-    S: AsyncRead + AsyncWrite + Unpin + 'static,
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEADER_TIMEOUT)
-        .serve_connection(TokioIo::new(stream), service_fn(|request| answer(request, &bodies)));
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT);
+    builder.http2().timer(TokioTimer::new());
+    let service = service_fn(move |request| answer(request, bodies.clone()));
+    let connection = builder.serve_connection(TokioIo::new(stream), service);
     // A client that goes away is not the server's failure.
     let _ = watcher.watch(connection).await;
 }
 
-async fn answer(request: Request<Incoming>, bodies: &Bodies) -> Result<Response<Full<Bytes>>, Infallible> {
+async fn answer(
+    request: Request<Incoming>,
+    bodies: Arc<Bodies>,
+) -> Result<Response<Full<Bytes>>, Infallible> {
     let body = match request.uri().path() {
-        "/" => Some(bodies.hello.clone()),
+        "/" | "/upload" => Some(bodies.hello.clone()),
+        "/empty" => Some(Bytes::new()),
         "/1k" => Some(bodies.one_k.clone()),
         "/16k" => Some(bodies.sixteen_k.clone()),
         "/1m" => Some(bodies.one_m.clone()),
         _ => None,
     };
+    let head = request.method() == Method::HEAD;
     if request.method() == Method::POST {
         let mut incoming = request.into_body();
         while let Some(Ok(_)) = incoming.frame().await {}
     }
-    let found = body.is_some();
-    let mut response = Response::new(Full::new(body.unwrap_or_default()));
-    if !found {
-        *response.status_mut() = StatusCode::NOT_FOUND;
+    let status = if body.is_some() { StatusCode::OK } else { StatusCode::NOT_FOUND };
+    let mut body = body.unwrap_or_default();
+    // Over HTTP/2 hyper would send the body of an answer to HEAD.
+    let length = head.then(|| std::mem::take(&mut body).len());
+    let mut response = Response::new(Full::new(body));
+    *response.status_mut() = status;
+    if let Some(length) = length {
+        response.headers_mut().insert(CONTENT_LENGTH, length.into());
     }
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
     Ok(response)

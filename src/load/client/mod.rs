@@ -29,6 +29,8 @@ pub struct Job {
     pub keepalive: bool,
     /// What an ok response is.
     pub expect: Expectation,
+    /// The protocol's name in ALPN (RFC 7301); empty without TLS.
+    pub alpn: &'static str,
     /// TLS settings and server name; `None`: cleartext.
     pub tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
     /// The last HTTP/1.1 response head seen by any connection.
@@ -50,14 +52,6 @@ impl Request {
         match self {
             Self::H1(bytes) => bytes,
             Self::H2(_) => &[],
-        }
-    }
-
-    /// The protocol's name in ALPN (RFC 7301).
-    fn alpn(&self) -> &'static str {
-        match self {
-            Self::H1(_) => "http/1.1",
-            Self::H2(_) => "h2",
         }
     }
 }
@@ -435,7 +429,7 @@ impl Client {
 
     /// HTTP/1.1 needs no ALPN, HTTP/2 over TLS is only by ALPN (RFC 9113 §3.2).
     fn check_alpn(&self, job: &Job) -> Result<(), Fault> {
-        let wanted = job.request.alpn();
+        let wanted = job.alpn;
         let chosen = self.tls.as_ref().and_then(|tls| tls.agreed().alpn);
         match chosen.as_deref() {
             None if matches!(job.request, Request::H1(_)) => Ok(()),
@@ -564,7 +558,7 @@ fn late() -> Fault {
 
 fn tls_fault(error: &TlsError, job: &Job) -> Fault {
     if error.is_no_common_protocol() {
-        return wrong_protocol(job.request.alpn(), "the server has no protocol in common");
+        return wrong_protocol(job.alpn, "the server has no protocol in common");
     }
     fault(Phase::Tls, &error.kind(), &error.to_string())
 }

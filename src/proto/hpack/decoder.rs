@@ -191,6 +191,11 @@ struct Memo {
     validity: Validity,
     /// What it adds to the dynamic table, in this order.
     insertions: Vec<Field>,
+    /// The generation after the last time it was added, and how many entries in a row came from it.
+    added: (u64, usize),
+    /// The generation in which the table is this block over and over, so that adding it once more
+    /// leaves the table as it is.
+    saturated: Option<u64>,
 }
 
 /// When the same bytes mean the same again.
@@ -211,7 +216,7 @@ const MEMO_BLOCK: usize = 1024;
 impl Memo {
     /// What `block` means, if that is certain; its insertions are then made.
     #[inline]
-    fn recall(&self, block: &[u8], table: &mut DynamicTable) -> Option<Section> {
+    fn recall(&mut self, block: &[u8], table: &mut DynamicTable) -> Option<Section> {
         let valid = match self.validity {
             Validity::Never => false,
             Validity::Generation(generation) => generation == table.generation(),
@@ -220,17 +225,33 @@ impl Memo {
         if !valid || self.block != block {
             return None;
         }
-        if self.validity == Validity::Always {
-            for &field in &self.insertions {
-                table.insert(field);
-            }
+        if self.validity == Validity::Always && self.saturated != Some(table.generation()) {
+            self.add_again(table);
         }
         Some(self.section)
+    }
+
+    /// Makes the insertions. A server that never refers to what it inserts fills the table with the same
+    /// entries again and again. Once the whole table came from this block and one more round has
+    /// changed neither the number of entries nor their bytes, no further round changes anything.
+    #[inline(never)]
+    fn add_again(&mut self, table: &mut DynamicTable) {
+        let before = (table.len(), table.size());
+        let unbroken = self.added.0 == table.generation();
+        for &field in &self.insertions {
+            table.insert(field);
+        }
+        let in_a_row = if unbroken { self.added.1 } else { 0 } + self.insertions.len();
+        self.added = (table.generation(), in_a_row);
+        let only_this = unbroken && in_a_row >= table.len() + self.insertions.len();
+        self.saturated = (only_this && before == (table.len(), table.size())).then_some(table.generation());
     }
 
     fn forget(&mut self) {
         self.validity = Validity::Never;
         self.insertions.clear();
+        self.added = (0, 0);
+        self.saturated = None;
     }
 
     fn learn(&mut self, block: &[u8], section: Section, validity: Validity) {

@@ -131,6 +131,16 @@ impl DynamicTable {
         self.generation += 1;
     }
 
+    /// Bytes that the entries count.
+    pub(super) fn size(&self) -> u32 {
+        self.size
+    }
+
+    /// Entries.
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
     /// Sets the most bytes the table may count (RFC 7541 §4.3).
     pub(super) fn resize(&mut self, max: u32) {
         if max != self.max {
@@ -153,11 +163,5 @@ impl DynamicTable {
     /// Whether both hold the same and may hold as much, however they came to it.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         self.entries == other.entries && self.size == other.size && self.max == other.max
-    }
-
-    /// Bytes that the entries count.
-    #[cfg(test)]
-    pub(super) fn size(&self) -> u32 {
-        self.size
     }
 }

@@ -372,6 +372,31 @@ proptest! {
         }
     }
 
+    /// The same with so few blocks so often that the table is full of them.
+    #[test]
+    fn nor_does_a_saturated_table(
+        pool in prop::collection::vec(any_block(), 1..3),
+        order in prop::collection::vec((any::<prop::sample::Index>(), 1..150_usize), 1..6),
+        size in prop_oneof![Just(4096), 0..4096_u32],
+    ) {
+        let mut knowing = Decoder::new(4096, 4000);
+        let mut anew = Decoder::new(4096, 4000);
+        let update = updates(&[size]);
+        prop_assert!(knowing.decode(&update, Kind::Trailers).is_ok());
+        prop_assert!(anew.decode_anew(&update, Kind::Trailers).is_ok());
+        for (index, times) in order {
+            for _ in 0..times {
+                let block: &Vec<u8> = index.get(&pool);
+                let result = knowing.decode(block, Kind::Response);
+                prop_assert_eq!(result, anew.decode_anew(block, Kind::Response));
+                prop_assert!(knowing.has_table_of(&anew));
+                if result.is_err() {
+                    return Ok(());
+                }
+            }
+        }
+    }
+
     #[test]
     fn hostile_blocks_are_bounded(
         blocks in prop::collection::vec(prop_oneof![any_block(), prop::collection::vec(any::<u8>(), 0..40)], 1..8),

@@ -16,6 +16,71 @@ fn every_mistake_has_its_message() {
     insta::assert_snapshot!(messages);
 }
 
+/// What only a server of both protocols gets as far as.
+#[test]
+fn the_cells_of_http2_have_mistakes_of_their_own() {
+    let of = |kind: &str, protocols: &str, cells: &str| {
+        let section =
+            format!("[[section]]\ntitle = \"t\"\nkind = \"{kind}\"\nprotocols = {protocols}\n{cells}\n");
+        let text = text("", &server("a", "[\"h1\", \"h1s\", \"h2c\", \"h2\"]"), &section);
+        check_text(&text, &Overrides::default()).map(|_| ()).map_err(|error| {
+            let error = error.to_string();
+            error
+                .split_once(": ")
+                .and_then(|(_, rest)| rest.split_once(": "))
+                .map_or(error.clone(), |m| m.1.into())
+        })
+    };
+    for (kind, protocols, cells, message) in [
+        ("closed-loop", "[\"h2c\"]", "cells = [\"1x100\", \"50x10\"]", None),
+        ("ratio", "[\"h2\", \"h1s\"]", "cells = [\"1x1\", \"50x1\"]", None),
+        ("ratio", "[\"h1\", \"h2c\"]", "cells = [\"1x1\"]\nrequests = 100", None),
+        ("setup", "[\"h2\", \"h1s\"]", "connections = 100", None),
+        (
+            "ratio",
+            "[\"h2\", \"h1s\"]",
+            "cells = [\"10x10\"]",
+            Some(
+                "10x10 asks for 10 requests at once on a connection of both protocols, HTTP/1.1 has one; write \
+                 `10x1`",
+            ),
+        ),
+        ("ratio", "[\"h2\", \"h1s\"]", "", Some("missing; write cells like `[\"1x1\", \"50x1\"]`")),
+        (
+            "ratio",
+            "[\"h2\", \"h1s\"]",
+            "cells = [\"1x1\"]\nconnections = 9",
+            Some(
+                "counts fresh connections, which only a setup section opens; write `requests`, or say how many \
+                 connections in `cells`",
+            ),
+        ),
+        (
+            "closed-loop",
+            "[\"h2\"]",
+            "cells = [\"10x10\"]\nrequests = 99",
+            Some("99 requests are too few to fill the largest cell once; write 100 or more"),
+        ),
+        (
+            "closed-loop",
+            "[\"h2\"]",
+            "cells = [\"900x1200\"]",
+            Some(
+                "900x1200 keeps 1080000 requests in flight, more than the 1000000 a generator has memory for; \
+                 write smaller numbers",
+            ),
+        ),
+        (
+            "setup",
+            "[\"h2\"]",
+            "cells = [\"10x2\"]",
+            Some("10x2 in a setup section, where each connection carries one request; write `10x1`"),
+        ),
+    ] {
+        assert_eq!(of(kind, protocols, cells).err().as_deref(), message, "{kind} {protocols} {cells}");
+    }
+}
+
 #[test]
 fn a_file_that_cannot_be_read_says_why() {
     let error =
@@ -146,6 +211,13 @@ const MISTAKES: &[(&str, &str)] = &[
     ("kind = \"closed-loop\"", "kind = \"closedloop\""),
     ("kind = \"closed-loop\"", "kind = \"ratio\""),
     ("protocol = \"h1\"\n", ""),
+    ("protocol = \"h1\"\n", "protocol = \"h2\"\n"),
+    ("kind = \"closed-loop\"\nprotocol = \"h1\"", "kind = \"ratio\"\nprotocols = [\"h2\"]"),
+    ("kind = \"closed-loop\"\nprotocol = \"h1\"", "kind = \"ratio\"\nprotocols = [\"h2c\", \"h1s\"]"),
+    ("kind = \"closed-loop\"\nprotocol = \"h1\"", "kind = \"ratio\"\nprotocols = [\"h2\", \"h1\"]"),
+    ("kind = \"closed-loop\"\nprotocol = \"h1\"", "kind = \"ratio\"\nprotocols = [\"h1\", \"h1\"]"),
+    ("kind = \"closed-loop\"\nprotocol = \"h1\"", "kind = \"ratio\"\nprotocols = [\"h2c\", \"h1\", \"h1s\"]"),
+    ("kind = \"closed-loop\"\nprotocol = \"h1\"", "kind = \"ratio\"\nprotocols = [\"h2c\", \"h1\"]"),
     ("protocol = \"h1\"", "protocol = \"http\""),
     ("protocol = \"h1\"", "protocol = \"h1\"\nprotocols = [\"h1\"]"),
     ("protocols = [\"h1s\"]", "protocols = [\"h1s\", \"h1\"]"),

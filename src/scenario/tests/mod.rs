@@ -206,6 +206,44 @@ fn sections_take_their_limits_and_warm_ups() {
     assert_eq!(sections[2].protocols, [Protocol::H1, Protocol::H1s]);
 }
 
+/// A ratio needs both protocols of a server; other sections need the one.
+#[test]
+fn a_ratio_says_what_a_server_lacks() {
+    let scenario = checked(&text(
+        "",
+        &[
+            server("both", "[\"h1\", \"h2c\"]"),
+            server("new", "[\"h2c\"]"),
+            server("old", "[\"h1\"]"),
+            server("tls", "[\"h1s\"]"),
+        ]
+        .concat(),
+        "[[section]]\ntitle = \"r\"\nkind = \"ratio\"\nprotocols = [\"h2c\", \"h1\"]\ncells = [\"1x1\"]\n\
+         [[section]]\ntitle = \"s\"\nkind = \"setup\"\nprotocols = [\"h2c\", \"h1\"]\n",
+    ));
+    let [ratio, setup] = &scenario.sections[..] else { panic!("two sections") };
+    assert_eq!((ratio.kind, &ratio.protocols), (SectionKind::Ratio, &vec![Protocol::H2c, Protocol::H1]));
+    assert_eq!(ratio.warmup, scenario.run.warmup);
+    for (server, of_ratio, of_setup) in [
+        (0, None, [None, None]),
+        (1, Some("new does not offer h1, and a ratio needs both"), [None, Some("new does not offer h1")]),
+        (2, Some("old does not offer h2c, and a ratio needs both"), [Some("old does not offer h2c"), None]),
+        (
+            3,
+            Some("tls does not offer h2c or h1, and a ratio needs both"),
+            [Some("tls does not offer h2c"), Some("tls does not offer h1")],
+        ),
+    ] {
+        let server = &scenario.servers[server];
+        for (protocol, of_setup) in [Protocol::H2c, Protocol::H1].into_iter().zip(of_setup) {
+            assert_eq!(ratio.obstacle(server, protocol).as_deref(), of_ratio, "{}", server.name);
+            assert_eq!(setup.obstacle(server, protocol).as_deref(), of_setup, "{}", server.name);
+        }
+    }
+    // One server twice in the ratio; two servers over each protocol in the set-up section.
+    assert_eq!(scenario.estimate().cells, 2 + 4);
+}
+
 #[test]
 fn what_is_left_out_has_defaults() {
     let scenario = checked(&text("", &server("a", "[\"h1\"]"), ""));

@@ -65,8 +65,8 @@ fn what_the_scenario_does_not_have_is_named_with_what_it_has() {
                 o.servers = words(&["own"]);
                 o.sections = words(&["TLS"]);
             }),
-            "no server left by --server speaks the protocol of a section left by --section or --cell; widen one \
-             of them",
+            "no server left by --server speaks the protocols of a section left by --section or --cell; widen \
+             one of them",
         ),
         (with(|o| o.rounds = Some(0)), "--rounds: 0 rounds; write 1 to 1000"),
         (
@@ -76,6 +76,22 @@ fn what_the_scenario_does_not_have_is_named_with_what_it_has() {
     ] {
         assert_eq!(result.map(|_| ()).unwrap_err(), message);
     }
+}
+
+#[test]
+fn a_server_with_half_of_a_ratio_leaves_nothing() {
+    let ratio = "[[section]]\ntitle = \"r\"\nkind = \"ratio\"\nprotocols = [\"h2c\", \"h1\"]\ncells = [\"1x1\", \"9x1\"]\n";
+    let servers = [server("both", "[\"h1\", \"h2c\"]"), server("new", "[\"h2c\"]")].concat();
+    let with = |server: &str| {
+        let overrides =
+            Overrides { servers: words(&[server]), cells: words(&["9x1"]), ..Overrides::default() };
+        check_text(&text("", &servers, ratio), &overrides)
+    };
+    let left = with("both").unwrap().scenario;
+    assert_eq!((left.sections[0].protocols.len(), left.sections[0].cells.len()), (2, 1));
+    assert!(
+        with("new").unwrap_err().to_string().starts_with("no server left by --server speaks the protocols")
+    );
 }
 
 #[test]
