@@ -90,7 +90,7 @@ struct Told {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
     fn every_request_has_the_outcome_the_server_gave_it(case in any_case()) {
@@ -127,13 +127,13 @@ async fn run(case: &Case) {
                 let by_itself = case.shutdown.is_some() || case.ends_streams_early();
                 assert!(by_plan || (by_itself && !accepted.contains(&number)), "{why}");
             }
+            // What the server had queued goes with its connection, but for the word that it has read enough.
+            Err(Failure::Reset(ErrorCode::NO_ERROR)) => assert!(plan.early && case.is_cut_off(), "{why}"),
             Err(Failure::Reset(ErrorCode(code))) => {
                 assert!(plan.reset.is_some_and(|(_, reason)| u32::from(reason) == code), "{why}");
             }
             Err(Failure::Cancelled) => assert!(plan.cancelled.is_some(), "{why}"),
-            Err(Failure::Closed) => {
-                assert!(matches!(case.shutdown, Some((_, Shutdown::Abrupt))), "{why}");
-            }
+            Err(Failure::Closed) => assert!(case.is_cut_off(), "{why}"),
             Err(Failure::Malformed(_)) => panic!("{why}"),
         }
     }
@@ -142,6 +142,11 @@ async fn run(case: &Case) {
 impl Case {
     fn plan(&self, number: usize) -> &Plan {
         &self.plans[number % self.plans.len()]
+    }
+
+    /// Whether the server ends the connection under the requests it is answering.
+    fn is_cut_off(&self) -> bool {
+        matches!(self.shutdown, Some((_, Shutdown::Abrupt)))
     }
 
     /// Whether one side may be done with a stream before the other. This server then counts it a
@@ -216,6 +221,10 @@ impl<'a> Client<'a> {
     }
 
     fn open(&mut self) {
+        if self.case.server.stream_window < 65_535 && !self.connection.settled() {
+            // The first request, sent with the window of RFC 9113 §6.9.2, would see it become smaller.
+            return;
+        }
         while self.opened < self.case.requests && self.connection.room() > 0 {
             let number = self.opened;
             self.opened += 1;
@@ -365,7 +374,6 @@ async fn serve(case: Case, io: DuplexStream, accepted: Arc<Mutex<BTreeSet<usize>
             _ => {}
         }
     }
-    drop(server);
     while let Some(task) = tasks.join_next().await {
         task.expect("an answer as planned");
     }
