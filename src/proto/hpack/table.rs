@@ -164,10 +164,4 @@ impl DynamicTable {
     pub(super) fn is_same(&self, other: &Self) -> bool {
         self.entries == other.entries && self.size == other.size && self.max == other.max
     }
-
-    /// Bytes that the entries count.
-    #[cfg(test)]
-    pub(super) fn size(&self) -> u32 {
-        self.size
-    }
 }
