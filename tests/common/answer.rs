@@ -238,6 +238,14 @@ impl Peer<'_> {
         }
     }
 
+    /// Ends the connection without a word.
+    pub(crate) fn cut(&mut self) {
+        match self {
+            Self::One(conn) => conn.cut(),
+            Self::Two(h2) => h2.conn.cut(),
+        }
+    }
+
     /// Reads on until the client closes, and answers nothing.
     pub(crate) fn ignore(&mut self) {
         match self {

@@ -88,6 +88,8 @@ pub(crate) struct H2<'a> {
     decoder: loona_hpack::Decoder<'static>,
     sent_settings: VecDeque<Vec<(u16, u32)>>,
     settings_said: bool,
+    /// Acknowledgements that have to wait for this side's SETTINGS, which come first.
+    acks_owed: usize,
     settings_acknowledged: bool,
     streams: BTreeMap<u32, Stream>,
     highest: u32,
@@ -100,6 +102,9 @@ pub(crate) struct H2<'a> {
     receive_window: i64,
     last_accepted: u32,
     no_new_streams: bool,
+    /// A size that the next block of the client's has to come down to first (RFC 7541 §4.2).
+    update_owed: Option<u32>,
+    table_size: u32,
     pings: VecDeque<[u8; 8]>,
     next_ping: u64,
 }
@@ -125,6 +130,7 @@ impl<'a> H2<'a> {
             decoder: loona_hpack::Decoder::new(),
             sent_settings: VecDeque::new(),
             settings_said: false,
+            acks_owed: 0,
             settings_acknowledged: false,
             streams: BTreeMap::new(),
             highest: 0,
@@ -135,6 +141,8 @@ impl<'a> H2<'a> {
             receive_window: 65_535,
             last_accepted: u32::MAX,
             no_new_streams: false,
+            update_owed: None,
+            table_size: 4096,
             pings: VecDeque::new(),
             next_ping: 1,
         })
@@ -146,8 +154,16 @@ impl<'a> H2<'a> {
         h2.settings(settings).then_some(h2)
     }
 
-    /// Sends frames, in one piece; false when the client is gone.
+    /// Sends frames, in one piece; false when the client is gone. Acknowledgements of them are expected
+    /// from now on; nothing else is kept of them.
     pub(crate) fn send(&mut self, frames: &[Frame]) -> bool {
+        for frame in frames.iter().filter(|frame| frame.stream == 0 && !frame.has(frame::ACK)) {
+            match (frame.kind, <[u8; 8]>::try_from(&frame.payload[..])) {
+                (frame::PING, Ok(payload)) => self.pings.push_back(payload),
+                (frame::SETTINGS, _) => self.sent_settings.push_back(settings_in(frame).collect()),
+                _ => (),
+            }
+        }
         let bytes: Vec<u8> = frames.iter().flat_map(Frame::bytes).collect();
         self.conn.send(&bytes)
     }
@@ -155,11 +171,12 @@ impl<'a> H2<'a> {
     /// Sends SETTINGS, which bind the client once it acknowledges them.
     pub(crate) fn settings(&mut self, settings: &[(u16, u32)]) -> bool {
         self.settings_said = true;
-        self.sent_settings.push_back(settings.to_vec());
         if let Some((_, size)) = settings.iter().find(|(id, _)| *id == frame::HEADER_TABLE_SIZE) {
             self.decoder.set_max_allowed_table_size(*size as usize);
         }
-        self.send(&[Frame::settings(settings)])
+        let mut frames = vec![Frame::settings(settings)];
+        frames.extend((0..std::mem::take(&mut self.acks_owed)).map(|_| Frame::settings_ack()));
+        self.send(&frames)
     }
 
     /// Lets the client send more: on a stream, or on the connection (0).
@@ -198,6 +215,11 @@ impl<'a> H2<'a> {
         self.whole.pop_front()
     }
 
+    /// A whole request that is here already.
+    pub(crate) fn waiting(&mut self) -> Option<Asked> {
+        self.whole.pop_front()
+    }
+
     /// The next request as soon as its head is here, without its body.
     pub(crate) fn head(&mut self) -> Option<Asked> {
         while self.heads.is_empty() {
@@ -217,7 +239,6 @@ impl<'a> H2<'a> {
         (0..2).all(|_| {
             let payload = self.next_ping.to_be_bytes();
             self.next_ping += 1;
-            self.pings.push_back(payload);
             if !self.send(&[Frame::ping(payload)]) {
                 return false;
             }
@@ -534,6 +555,11 @@ impl<'a> H2<'a> {
 
     fn block_complete(&mut self) -> Result<(), String> {
         let Some((id, end, block)) = self.block.take() else { return Ok(()) };
+        if let Some(size) = self.update_owed.take()
+            && block.first().is_none_or(|first| first & 0xe0 != 0x20)
+        {
+            self.conn.complain(format!("a header table of {size} bytes was acknowledged and not kept to"));
+        }
         let fields = self.decoder.decode(&block).map_err(|error| format!("a header block: {error:?}"))?;
         if id % 2 == 0 || id <= self.highest {
             return Err(format!("stream {id} after stream {}", self.highest));
@@ -594,9 +620,7 @@ impl<'a> H2<'a> {
             }
             return self.acknowledged();
         }
-        for setting in frame.payload.chunks_exact(6) {
-            let id = u16::from_be_bytes([setting[0], setting[1]]);
-            let value = u32::from_be_bytes([setting[2], setting[3], setting[4], setting[5]]);
+        for (id, value) in settings_in(frame) {
             let valid = match id {
                 frame::ENABLE_PUSH => value <= 1,
                 frame::INITIAL_WINDOW_SIZE => value <= MOST_WINDOW,
@@ -613,7 +637,11 @@ impl<'a> H2<'a> {
             self.client.apply(id, value);
         }
         self.encoder.bound(self.client.header_table_size as usize);
-        self.send(&[Frame::settings_ack()]);
+        if self.settings_said {
+            self.send(&[Frame::settings_ack()]);
+        } else {
+            self.acks_owed += 1;
+        }
         Ok(())
     }
 
@@ -624,6 +652,10 @@ impl<'a> H2<'a> {
             if id == frame::INITIAL_WINDOW_SIZE {
                 let change = i64::from(value) - i64::from(self.in_force.initial_window_size);
                 self.streams.values_mut().for_each(|stream| stream.receive += change);
+            }
+            if id == frame::HEADER_TABLE_SIZE && value < self.table_size {
+                self.table_size = value;
+                self.update_owed = Some(value);
             }
             self.in_force.apply(id, value);
         }
@@ -641,12 +673,6 @@ impl<'a> H2<'a> {
             Some(expected) if expected == payload => Ok(()),
             other => Err(format!("PING acknowledged with {payload:?}, {other:?} was due")),
         }
-    }
-
-    /// Sends a PING that [`H2::next`] will want acknowledged.
-    pub(crate) fn ping_once(&mut self, payload: [u8; 8]) -> bool {
-        self.pings.push_back(payload);
-        self.send(&[Frame::ping(payload)])
     }
 
     /// PINGs that are not acknowledged yet.
@@ -673,6 +699,14 @@ impl<'a> H2<'a> {
         }
         Ok(())
     }
+}
+
+/// Settings of a SETTINGS frame, a rest that is too short left out.
+fn settings_in(frame: &Frame) -> impl Iterator<Item = (u16, u32)> + '_ {
+    frame.payload.chunks_exact(6).map(|setting| {
+        let value = u32::from_be_bytes([setting[2], setting[3], setting[4], setting[5]]);
+        (u16::from_be_bytes([setting[0], setting[1]]), value)
+    })
 }
 
 fn declared_length(asked: &Asked) -> Option<usize> {
