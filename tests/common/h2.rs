@@ -233,6 +233,15 @@ impl<'a> H2<'a> {
         (0..count).map(|_| self.request()).collect()
     }
 
+    /// Gives every request the same answer until either side ends the connection.
+    pub(crate) fn always(&mut self, answer: &Answer) {
+        while let Some(asked) = self.request() {
+            if !self.respond(&asked, answer) {
+                return;
+            }
+        }
+    }
+
     /// Waits until the client has seen everything sent so far, and what it did about it is here: two
     /// exchanges of PING, since it answers a PING before it begins new streams.
     pub(crate) fn settle(&mut self) -> bool {

@@ -40,10 +40,6 @@ pub(crate) const HTTP2: [Protocol; 2] = [Protocol::H2c, Protocol::H2];
 /// The protocols every case is run over that is not a matter of one protocol's syntax.
 pub(crate) const EVERY: [Protocol; 4] = [Protocol::H1, Protocol::H1s, Protocol::H2c, Protocol::H2];
 
-pub(crate) fn over_tls(protocol: Protocol) -> bool {
-    matches!(protocol, Protocol::H1s | Protocol::H2)
-}
-
 pub(crate) fn is_http2(protocol: Protocol) -> bool {
     matches!(protocol, Protocol::H2c | Protocol::H2)
 }
@@ -440,6 +436,11 @@ impl Scripted {
         assert!(!waited.timed_out(), "{} connections are still served", *serving);
     }
 
+    /// A plan of one connection with `concurrency` requests in flight, `count` in all.
+    pub(crate) fn multiplexed(&self, concurrency: u32, count: u64) -> LoadPlan {
+        LoadPlan { concurrency, ..self.plan(1, Limit::Requests(count)) }
+    }
+
     /// A plan of `connections` and `limit` against this server.
     pub(crate) fn plan(&self, connections: u32, limit: Limit) -> LoadPlan {
         plan(self.protocol, &self.address.to_string(), connections, limit)
@@ -512,7 +513,7 @@ fn said(panic: &(dyn Any + Send)) -> String {
 
 fn tls_of(protocol: Protocol) -> Option<Arc<rustls::ServerConfig>> {
     let alpn: &[u8] = if is_http2(protocol) { b"h2" } else { b"http/1.1" };
-    over_tls(protocol).then(|| tls_config(&[alpn], rustls::ALL_VERSIONS))
+    protocol.is_tls().then(|| tls_config(&[alpn], rustls::ALL_VERSIONS))
 }
 
 /// A TLS stream that says close_notify when it is dropped, as RFC 8446 §6.1 asks.
@@ -591,7 +592,7 @@ pub(crate) fn tls_config(
 
 /// A plan with the defaults of `bench load`, one thread, sleeping.
 pub(crate) fn plan(protocol: Protocol, address: &str, connections: u32, limit: Limit) -> LoadPlan {
-    let scheme = if over_tls(protocol) { "https" } else { "http" };
+    let scheme = if protocol.is_tls() { "https" } else { "http" };
     LoadPlan {
         protocol,
         target: Target {
@@ -622,6 +623,14 @@ pub(crate) fn plan(protocol: Protocol, address: &str, connections: u32, limit: L
 /// Runs a plan to its end.
 pub(crate) fn run(plan: &LoadPlan) -> Measurement {
     load::run(plan, &Control::new(), &mut |_| ()).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Runs a plan to its end and waits until the server has read all that was sent.
+pub(crate) fn finish(server: &Scripted, plan: &LoadPlan) -> Measurement {
+    let m = run(plan);
+    check_identities(&m);
+    server.join();
+    m
 }
 
 pub(crate) fn base64(bytes: &[u8]) -> String {
