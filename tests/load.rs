@@ -857,12 +857,14 @@ fn an_answer_taken_at_the_opening_edge_is_handled_at_once() {
     }
 }
 
+type Change = fn(&mut LoadPlan);
+
 #[test]
 fn plans_that_make_no_sense_are_refused() {
     for protocol in EVERY {
         let server = Scripted::serve(protocol, |peer| peer.always(&Answer::hello()));
         let good = server.plan(1, Limit::Requests(1));
-        let mut changes: Vec<(fn(&mut LoadPlan), &str)> = vec![
+        let mut changes: Vec<(Change, &str)> = vec![
             (|p| p.connections = 0, "at least 1"),
             (|p| p.concurrency = 0, "at least one"),
             (|p| p.limit = Limit::Requests(0), "nothing"),

@@ -11,10 +11,13 @@ use crate::common::hpack::{self, Literal};
 use crate::common::{HTTP2, Scripted, errors, finish};
 use crate::{OK, block, headers, last_headers};
 
+/// What a script does on a stream.
+type Act = fn(&mut H2<'_>, u32);
+
 /// A violation after which a connection cannot go on (RFC 9113 §5.4.1): its kind, the code of the GOAWAY
 /// that answers it (`None`: the RFC leaves it open), and what is sent. Streams `id` and the three behind
 /// it are open, nothing was answered yet.
-type Broken = (&'static str, Option<u32>, fn(&mut H2<'_>, u32));
+type Broken = (&'static str, Option<u32>, Act);
 
 fn send(h2: &mut H2<'_>, frame: Frame) {
     h2.send(&[frame]);
@@ -227,7 +230,7 @@ fn connection_errors_over_tls() {
 /// RFC 9113 §3.4: the first frame of a server is SETTINGS, and no acknowledgement.
 #[test]
 fn a_server_that_does_not_begin_with_settings() {
-    let firsts: [(&str, fn(&mut H2<'_>, u32)); 8] = [
+    let firsts: [(&str, Act); 8] = [
         ("settings-not-first", |h2, id| send(h2, last_headers(id, &[OK]))),
         ("settings-not-first", |h2, _| send(h2, Frame::settings_ack())),
         ("settings-not-first", |h2, _| send(h2, Frame::ping([1; 8]))),

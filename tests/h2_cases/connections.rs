@@ -239,7 +239,10 @@ fn counts_equal_the_servers_own_through_everything() {
                             told[1].fetch_add(1, Ordering::SeqCst);
                             h2.reset(asked.stream, frame::INTERNAL_ERROR)
                         }
-                        3 => h2.respond(&asked, &Answer::hello().last()) && false,
+                        3 => {
+                            h2.respond(&asked, &Answer::hello().last());
+                            false
+                        }
                         4 => {
                             told[2].fetch_add(1, Ordering::SeqCst);
                             h2.respond(&asked, &Answer::new(500, b"no"))
