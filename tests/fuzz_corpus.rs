@@ -8,6 +8,16 @@ fn h1_response() {
     replay("h1_response", 20, bench::proto::h1::fuzz_response);
 }
 
+#[test]
+fn hpack_block() {
+    replay("hpack_block", 20, bench::proto::hpack::fuzz_block);
+}
+
+#[test]
+fn h2_frames() {
+    replay("h2_frames", 20, bench::proto::h2::fuzz_frames);
+}
+
 /// Calls `target` with each file of its corpus, of which there are at least so many.
 fn replay(corpus: &str, at_least: usize, target: fn(&[u8])) {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(corpus);

@@ -298,7 +298,7 @@ fn odd_ratio() -> Vec<CellRecord> {
             lost_round(
                 n,
                 CellStatus::WrongProtocol,
-                "asked for HTTP/2 in cleartext, the server answered HTTP/1.1",
+                "no HTTP/2 in cleartext: the server answered HTTP/1.1",
                 &[],
             )
         })
@@ -345,7 +345,7 @@ fn odd_h2() -> Vec<CellRecord> {
                 kind: "wrong-protocol".into(),
                 count: 8,
                 requests: 0,
-                example: Some("offered h2 by ALPN, the server chose http/1.1".into()),
+                example: Some("asked for h2 by ALPN, the server chose http/1.1".into()),
             }];
             round.measurement = Some(m);
         }
@@ -398,6 +398,42 @@ fn a_report_of_http2_with_every_oddity() {
 #[test]
 fn a_terminal_of_http2_with_every_oddity() {
     insta::assert_snapshot!(terminal(&odd_http2(), 100));
+}
+
+/// What `bench load` prints of one measurement where a server of HTTP/2 did what it may do.
+#[test]
+fn the_text_of_a_measurement_tells_what_became_of_its_streams() {
+    let of = |protocol, m| build::measurement(&cell("a", protocol, 1, m), 9_000.0, 100.0);
+    let plain = bench::report::measurement(&of(Protocol::H2c, 10));
+    for word in ["Streams", "GOAWAY", "Replayed", "Interrupted", "Stalls"] {
+        assert!(!plain.contains(word), "{word} in {plain}");
+    }
+    assert!(plain.starts_with("http://localhost:20080/  HTTP/2\n"), "{plain}");
+    let old = bench::report::measurement(&Measurement {
+        negotiated: Some(Negotiated { http: "HTTP/1.0".into(), ..of(Protocol::H1, 1).negotiated.unwrap() }),
+        ..of(Protocol::H1, 1)
+    });
+    assert!(old.starts_with("http://localhost:20080/  HTTP/1.1, server speaks HTTP/1.0\n"), "{old}");
+
+    let mut m = of(Protocol::H2, 100);
+    m.multiplexing = Some(Multiplexing { effective_least: 1, effective_most: 8, goaways: 2, refused: 1 });
+    (m.requests.replayed, m.requests.interrupted) = (1_200, 3);
+    let stall =
+        Stall { in_flight: 8, idle_us: 2_340_000, state: "stream 1: open,\n\u{1b}[31mwindow 0".into() };
+    m.stalls = vec![stall; 7];
+    let text = bench::report::measurement(&m);
+    for line in [
+        "https://localhost:20080/  HTTP/2 over TLS, TLSv1.3, TLS13_AES_128_GCM_SHA256, X25519",
+        "Streams      the server allows 1 to 8 concurrent streams on a connection (M = 100 asked)",
+        "Server       2 GOAWAY, 1 stream refused",
+        "Replayed     1\u{202f}200 sent again, not processed by the server before",
+        "Interrupted  3 of the failed: ended under way by the server",
+        "Stalls",
+        "  8 in flight, nothing received for 2.3 s: stream 1: open, window 0",
+        "  and 2 more; --json has all",
+    ] {
+        assert!(text.lines().any(|l| l == line), "`{line}` is not in {text}");
+    }
 }
 
 #[test]

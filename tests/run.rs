@@ -9,7 +9,7 @@ use std::process::{Child, ChildStderr, Output, Stdio};
 
 use bed::{Bed, data, hello, section};
 use bench::results::store::{Entry, Journal};
-use bench::results::{CellStatus, Protocol, Results};
+use bench::results::{CellStatus, Protocol, Results, Verdict};
 use bench::run::{GeneratorCommand, Options, Outcome, RunError};
 use bench::scenario::{self, Overrides};
 use nix::sys::signal::{Signal, kill};
@@ -133,6 +133,43 @@ fn a_server_that_answers_wrongly_is_never_ready() {
     assert!(reason.contains("not as `expect` asks"), "{reason}");
 }
 
+/// A server of HTTP/1.1 that is said to speak HTTP/2 as well: in cleartext it answers the preface in its
+/// own version, over TLS it agrees on nothing by ALPN.
+#[test]
+fn a_server_of_http1_never_stands_under_http2() {
+    let bed = Bed::new(
+        "rounds = 1\nduration = \"100ms\"",
+        &[
+            hello("old", "\"h1\", \"h1s\", \"h2c\", \"h2\"", ""),
+            section("Clear", "kind = \"ratio\"\nprotocols = [\"h2c\", \"h1\"]\ncells = [\"2x1\"]"),
+            section("Many", "kind = \"closed-loop\"\nprotocol = \"h2c\"\ncells = [\"1x1\", \"2x10\"]"),
+            section(
+                "Set-up",
+                "kind = \"setup\"\nprotocols = [\"h2\", \"h1s\"]\ncells = [\"2x1\"]\nconnections = 20",
+            ),
+        ]
+        .concat(),
+    );
+    let output = bed.bench().output().expect("bench can be started");
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    bed.assert_nothing_is_left();
+    let results = bed.results();
+    assert!(results.complete);
+    let cells = || results.sections.iter().flat_map(|section| &section.cells);
+    assert_eq!(cells().count(), 6);
+    for cell in cells() {
+        let (s, name) = (&cell.summary, cell.protocol.name());
+        if cell.protocol.is_http1() {
+            assert_eq!(cell.rounds[0].status, CellStatus::Measured, "{name}: {:?}", s.reasons);
+        } else {
+            assert_eq!((s.verdict, s.requests_per_second), (Verdict::WrongProtocol, None), "{name}");
+            assert!(s.reasons[0].starts_with("no HTTP/2 "), "{name}: {:?}", s.reasons);
+        }
+    }
+    let report = std::fs::read_to_string(bed.report("md")).expect("there is a report");
+    assert!(report.contains("FAIL: no HTTP/2 over TLS: asked for h2 by ALPN, "), "{report}");
+}
+
 /// A run in its second cell, which lasts ten minutes, and the rest of its standard error.
 fn in_a_long_cell() -> (Bed, Child, BufReader<ChildStderr>) {
     let bed = Bed::new(
@@ -202,16 +239,21 @@ fn mistakes_end_before_anything_is_written() {
 
 /// Runs a scenario whose servers only sleep, with a generator that behaves as told.
 fn run_with_fake(behaviour: &str) -> (Bed, Result<Outcome, RunError>) {
-    let bed = Bed::new(
-        "rounds = 1\nduration = \"20ms\"\ncell_grace = \"1s\"\nconnect_timeout = \"100ms\"",
-        &[
-            "[[server]]\nname = \"idle\"\nlabel = \"Idle\"\nprotocols = [\"h1\"]\n\
-             command = [\"sh\", \"-c\", \"echo up; exec sleep 3600\", \"{port}\"]\n"
-                .to_owned(),
-            section("Plain", "kind = \"closed-loop\"\nprotocol = \"h1\"\ncells = [\"1x1\", \"2x1\"]"),
-        ]
-        .concat(),
-    );
+    let plain = section("Plain", "kind = \"closed-loop\"\nprotocol = \"h1\"\ncells = [\"1x1\", \"2x1\"]");
+    run_fake_on(behaviour, 1, &[idle("idle", "\"h1\""), plain].concat())
+}
+
+/// A server that only sleeps.
+fn idle(name: &str, protocols: &str) -> String {
+    format!(
+        "[[server]]\nname = \"{name}\"\nlabel = \"{name}\"\nprotocols = [{protocols}]\n\
+         command = [\"sh\", \"-c\", \"echo up; exec sleep 3600\", \"{{port}}\"]\n"
+    )
+}
+
+fn run_fake_on(behaviour: &str, rounds: u32, servers_and_sections: &str) -> (Bed, Result<Outcome, RunError>) {
+    let times = "duration = \"20ms\"\ncell_grace = \"1s\"\nconnect_timeout = \"100ms\"";
+    let bed = Bed::new(&format!("rounds = {rounds}\n{times}"), servers_and_sections);
     let machine = bench::sampler::machine();
     let scenario =
         scenario::load(&bed.scenario(), &scenario::read_from_disk, &machine, &Overrides::default())
@@ -263,6 +305,71 @@ fn a_generator_that_behaves_is_measured() {
     let outcome = outcome.expect("it runs");
     assert!(outcome.all_measured());
     assert!(outcome.overhead.is_some());
+}
+
+const RATIO: &str = "kind = \"ratio\"\nprotocols = [\"h2c\", \"h1\"]\ncells = [\"1x1\", \"2x1\"]";
+
+#[test]
+fn a_ratio_drives_both_protocols_and_leaves_out_who_has_one() {
+    let servers = [idle("both", "\"h1\", \"h2c\""), idle("half", "\"h2c\"")].concat();
+    let (_bed, outcome) = run_fake_on("good", 2, &[servers, section("Both", RATIO)].concat());
+    let outcome = outcome.expect("it runs");
+    assert!(outcome.all_measured(), "what a server does not offer is no failure");
+    let results = &outcome.results;
+    let cells: Vec<_> = results.sections[0]
+        .cells
+        .iter()
+        .map(|cell| (cell.server.as_str(), cell.protocol.name(), cell.connections, cell.summary.verdict))
+        .collect();
+    let absent = Verdict::Absent;
+    // The fake measures no latency and so starves nothing.
+    let measured = Verdict::Valid;
+    assert_eq!(
+        cells,
+        [
+            ("both", "h2c", 1, measured),
+            ("both", "h2c", 2, measured),
+            ("both", "h1", 1, measured),
+            ("both", "h1", 2, measured),
+            ("half", "h2c", 1, absent),
+            ("half", "h2c", 2, absent),
+            ("half", "h1", 1, absent),
+            ("half", "h1", 2, absent),
+        ]
+    );
+    let reason = "half does not offer h1, and a ratio needs both";
+    assert!(results.sections[0].cells[4..].iter().all(|cell| cell.summary.reasons == [reason]));
+    // Two rounds, a fresh start for each protocol; the half is never started.
+    let starts: Vec<usize> = results.servers.iter().map(|server| server.starts.len()).collect();
+    assert_eq!(starts, [4, 0]);
+    let urls: Vec<&str> = results.sections[0].cells[..4]
+        .iter()
+        .flat_map(|cell| &cell.rounds)
+        .filter_map(|round| round.measurement.as_ref())
+        .map(|measurement| measurement.url.as_str())
+        .collect();
+    assert_eq!(urls.len(), 8);
+    assert!(urls.iter().all(|url| *url == urls[0]), "one listener: {urls:?}");
+}
+
+#[test]
+fn a_server_of_another_protocol_fails_at_once_and_never_has_a_figure() {
+    let servers = idle("old", "\"h1\", \"h2c\"");
+    let (_bed, outcome) = run_fake_on("http1-only", 1, &[servers, section("Both", RATIO)].concat());
+    let outcome = outcome.expect("it runs");
+    assert!(outcome.results.complete && !outcome.all_measured());
+    for cell in &outcome.results.sections[0].cells {
+        let s = &cell.summary;
+        if cell.protocol == Protocol::H1 {
+            assert_eq!(s.verdict, Verdict::Valid, "{:?}", s.reasons);
+        } else {
+            assert_eq!(cell.rounds[0].status, CellStatus::WrongProtocol);
+            assert_eq!((s.verdict, s.requests_per_second), (Verdict::WrongProtocol, None));
+            assert_eq!(s.reasons, ["no HTTP/2 in cleartext: the server answered in HTTP/1.1"]);
+        }
+    }
+    let problem = outcome.results.servers[0].starts[0].problem.as_deref();
+    assert_eq!(problem, Some("no HTTP/2 in cleartext: the server answered in HTTP/1.1"));
 }
 
 #[test]

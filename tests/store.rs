@@ -156,7 +156,8 @@ fn a_bad_line_is_named_and_a_newer_plan_refused() {
     fs::write(&path, format!("{good}{{\"entry\": \"nonsense\"}}\n{good}")).unwrap();
     let error = Journal::read(&path).unwrap_err().0;
     assert!(error.contains("X.journal: line 2"), "{error}");
-    fs::write(&path, good.replacen("\"format\":\"1.0\"", "\"format\":\"1.7\"", 1)).unwrap();
+    fs::write(&path, good.replacen(&format!("\"format\":\"{}\"", version::FORMAT), "\"format\":\"1.7\"", 1))
+        .unwrap();
     let error = Journal::read(&path).unwrap_err().0;
     assert!(error.contains("format 1.7 is newer"), "{error}");
 }

@@ -359,20 +359,20 @@ fn a_server_that_speaks_another_protocol_is_told_by_its_errors() {
         (
             "another choice by ALPN",
             Protocol::H2,
-            error(Phase::Tls, "wrong-protocol", Some("offered h2 by ALPN, the server chose http/1.1")),
-            "asked for HTTP/2 over TLS, offered h2 by ALPN, the server chose http/1.1",
+            error(Phase::Tls, "wrong-protocol", Some("asked for h2 by ALPN, the server chose http/1.1")),
+            "no HTTP/2 over TLS: asked for h2 by ALPN, the server chose http/1.1",
         ),
         (
             "no choice by ALPN",
             Protocol::H1s,
             error(Phase::Tls, "alert-received-no-application-protocol", None),
-            "asked for HTTP/1.1 over TLS, alert-received-no-application-protocol",
+            "no HTTP/1.1 over TLS: alert-received-no-application-protocol",
         ),
         (
             "an answer of the other version",
             Protocol::H2c,
             error(Phase::Framing, "wrong-protocol", Some("the server answered HTTP/1.1")),
-            "asked for HTTP/2 in cleartext, the server answered HTTP/1.1",
+            "no HTTP/2 in cleartext: the server answered HTTP/1.1",
         ),
     ] {
         for (status, ok) in
@@ -394,8 +394,8 @@ fn a_server_that_speaks_another_protocol_is_told_by_its_errors() {
         }
     }
     // The probe met it before any cell was measured.
-    let s = bent(|r| *r = lost_round(r.round, CellStatus::WrongProtocol, "asked for HTTP/1.1, no", &[]));
-    assert_eq!((s.verdict, s.reasons), (Verdict::WrongProtocol, vec!["asked for HTTP/1.1, no".to_owned()]));
+    let s = bent(|r| *r = lost_round(r.round, CellStatus::WrongProtocol, "no HTTP/1.1", &[]));
+    assert_eq!((s.verdict, s.reasons), (Verdict::WrongProtocol, vec!["no HTTP/1.1".to_owned()]));
     // Another alert is a failure of TLS and no word about the protocol.
     let s = bent_measurement(|m| {
         m.requests = Requests::default();

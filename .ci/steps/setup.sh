@@ -12,6 +12,7 @@ need node nodejs
 need go golang-go
 need nginx nginx
 need caddy caddy
+need h2o h2o
 
 if ((${#missing[@]} > 0)); then
     echo "installing ${missing[*]}"
@@ -25,6 +26,13 @@ if ((${#missing[@]} > 0)); then
     fi
     "${root[@]}" apt-get update -qq
     "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "${missing[@]}"
+fi
+
+# `servers/go` is built by Go 1.24 or newer. From 1.21 on Go fetches what a module asks for.
+go_version=$(go env GOVERSION)
+if [[ $go_version =~ ^go1\.([0-9]+) ]] && ((BASH_REMATCH[1] < 21)); then
+    echo "$go_version is too old for servers/go: put 1.24 or newer on PATH, or one from 1.21 on that fetches it" >&2
+    exit 1
 fi
 
 cargo fmt --version >/dev/null 2>&1 || rustup component add rustfmt

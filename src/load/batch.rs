@@ -26,7 +26,8 @@ pub struct Batcher {
 /// One way to wait.
 #[derive(Clone, Copy, Debug)]
 struct Arm {
-    /// What is in flight is divided by this; 0: hold out for nothing.
+    /// What is in flight, or with many requests on a connection the mean latency, is divided by this;
+    /// 0: hold out for nothing.
     share: u64,
     /// Answers per second in its stretches, recent ones weighing more.
     rate: Option<f64>,
@@ -51,14 +52,22 @@ impl Batcher {
         }
     }
 
-    /// How many answers to wait for with so many requests in flight, and after what time to settle
-    /// for one.
-    pub fn hold(&self, in_flight: u64, mean_latency: Span) -> (u32, Span) {
+    /// How many receptions to wait for with so many requests in flight on so many connections, and
+    /// after what time to settle for one.
+    ///
+    /// A connection with several requests in flight delivers whatever came meanwhile in one
+    /// reception, so that not their number but time makes a batch there.
+    pub fn hold(&self, in_flight: u64, connections: u64, mean_latency: Span) -> (u32, Span) {
         let linger = mean_latency.min(LINGER_MAX);
         if self.fixed > 0 {
             return (u64::from(self.fixed).min(in_flight).max(1) as u32, linger);
         }
-        match in_flight.checked_div(self.arms[self.using].share) {
+        let share = self.arms[self.using].share;
+        if share > 0 && in_flight >= LEAST_IN_FLIGHT && in_flight >= connections * 2 {
+            let linger = Span::from_nanos(mean_latency.as_nanos() / share).min(LINGER_MAX);
+            return (in_flight.min(BATCH_MAX) as u32, linger);
+        }
+        match in_flight.checked_div(share) {
             None | Some(0 | 1) => (1, Span::ZERO),
             Some(want) => (want.min(BATCH_MAX) as u32, linger),
         }
@@ -144,7 +153,7 @@ mod tests {
         let end = now + Span::from_secs(seconds);
         let mut spent: std::collections::BTreeMap<u32, u64> = Default::default();
         while now < end {
-            let (want, _) = batcher.hold(in_flight, Span::from_micros(300));
+            let (want, _) = batcher.hold(in_flight, in_flight, Span::from_micros(300));
             let took = Span::from_nanos((f64::from(want) / rate_of(want) * 1e9) as u64);
             *spent.entry(want).or_default() += took.as_nanos();
             now = now + took;
@@ -170,8 +179,19 @@ mod tests {
 
     #[test]
     fn few_requests_and_fixed_sizes_are_left_alone() {
-        assert_eq!(Batcher::new(0).hold(3, Span::from_micros(100)), (1, Span::ZERO));
-        assert_eq!(Batcher::new(8).hold(64, Span::from_micros(100)), (8, Span::from_micros(100)));
-        assert_eq!(Batcher::new(8).hold(2, Span::from_secs(1)), (2, LINGER_MAX));
+        assert_eq!(Batcher::new(0).hold(3, 3, Span::from_micros(100)), (1, Span::ZERO));
+        assert_eq!(Batcher::new(8).hold(64, 64, Span::from_micros(100)), (8, Span::from_micros(100)));
+        assert_eq!(Batcher::new(8).hold(2, 2, Span::from_secs(1)), (2, LINGER_MAX));
+    }
+
+    #[test]
+    fn many_requests_on_a_connection_are_held_by_time() {
+        let mut batcher = Batcher::new(0);
+        assert_eq!(batcher.hold(128, 4, Span::from_micros(800)), (1, Span::ZERO), "nothing tried yet");
+        batcher.using = 1;
+        assert_eq!(batcher.hold(128, 4, Span::from_micros(800)), (64, Span::from_micros(200)));
+        batcher.using = 2;
+        assert_eq!(batcher.hold(128, 4, Span::from_micros(800)), (64, Span::from_micros(400)));
+        assert_eq!(batcher.hold(10_000, 100, Span::from_secs(1)), (64, LINGER_MAX));
     }
 }

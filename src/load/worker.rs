@@ -369,7 +369,7 @@ impl<'a> Worker<'a> {
         self.ring.reap(&mut self.completions);
         self.now = clock::now();
         let answers = self.record.answers - std::mem::replace(&mut self.answers, self.record.answers);
-        self.batcher.observe(self.now, answers, self.holdable());
+        self.batcher.observe(self.now, answers, self.record.in_flight);
         Ok(())
     }
 
@@ -384,12 +384,7 @@ impl<'a> Worker<'a> {
         if self.record.in_flight == 0 || !self.ring.features().min_timeout {
             return (1, Span::ZERO);
         }
-        self.batcher.hold(self.holdable(), self.record.mean_latency())
-    }
-
-    /// For how many receptions a wait can hold out: one for each connection with requests in flight.
-    fn holdable(&self) -> u64 {
-        self.record.in_flight.min(self.up)
+        self.batcher.hold(self.record.in_flight, self.slots.len() as u64, self.record.mean_latency())
     }
 
     fn poll(&mut self, sent: Instant, edge: Option<Instant>) -> io::Result<()> {

@@ -420,14 +420,17 @@ fn streams(allowed: EffectiveConcurrency) -> String {
     if least == most { least.to_string() } else { format!("{least} to {most}") }
 }
 
+/// A count of one measurement.
+type Count = fn(&Measurement) -> u64;
+
 /// A count over the measured rounds of a cell; `None` without one.
-pub(super) fn sum(cell: &CellRecord, count: fn(&Measurement) -> u64) -> Option<u64> {
+pub(super) fn sum(cell: &CellRecord, count: Count) -> Option<u64> {
     let rounds = cell.rounds.iter().filter(|round| round.status == CellStatus::Measured);
     rounds.filter_map(|round| round.measurement.as_ref()).map(count).reduce(u64::saturating_add)
 }
 
 /// What happens to the connections and requests of a cell, over all rounds.
-const EVENTS: [(&str, fn(&Measurement) -> u64); 3] = [
+const EVENTS: [(&str, Count); 3] = [
     ("connections reopened", |m| if m.keepalive { m.connection.reopened } else { 0 }),
     ("requests sent again", |m| m.requests.replayed),
     ("requests interrupted", |m| m.requests.interrupted),

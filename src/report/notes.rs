@@ -127,7 +127,8 @@ fn observations(cell: &CellRecord) -> Vec<String> {
         ));
     }
     let interrupted = sum(|m| m.requests.interrupted);
-    if interrupted > 0 {
+    // Over HTTP/1.1 the kinds of errors say as much.
+    if interrupted > 0 && cell.protocol.multiplexes() {
         notes.push(format!(
             "{} of the failed requests were under way when the server ended their stream or connection",
             group_thousands(interrupted)

@@ -107,7 +107,7 @@ fn outcome<'a>(round: &'a RoundRecord, cell: &CellRecord) -> Outcome<'a> {
     let wrong = |reason| Outcome::Lost { verdict: Verdict::WrongProtocol, reason, spoils_cell: true };
     let met = round.measurement.as_ref().and_then(|m| other_protocol(&m.errors));
     if let (CellStatus::Measured | CellStatus::Failed, Some(met)) = (round.status, met) {
-        return wrong(not_asked_for(cell.protocol, met));
+        return wrong(not_spoken(cell.protocol, met));
     }
     match (round.status, &round.measurement) {
         (CellStatus::WrongProtocol, _) => wrong(stated("the server speaks another protocol")),
@@ -144,20 +144,24 @@ fn wrong_protocol(asked: Protocol, negotiated: &Negotiated) -> Option<String> {
     let agreed = alpn == asked.alpn() || (asked == Protocol::H1s && alpn.is_none());
     let right = version && agreed && negotiated.tls.is_some() == asked.is_tls();
     (!right).then(|| {
-        let got = format!(
-            "got {} {}, ALPN {}",
+        format!(
+            "asked for {}, got {} {}, ALPN {}",
+            in_full(asked),
             negotiated.http,
             negotiated.tls.as_deref().unwrap_or("in cleartext"),
             alpn.unwrap_or("none"),
-        );
-        not_asked_for(asked, &got)
+        )
     })
 }
 
-/// `asked for HTTP/2 over TLS, ` and what was met instead.
-pub fn not_asked_for(asked: Protocol, met: &str) -> String {
-    let transport = if asked.is_tls() { "over TLS" } else { "in cleartext" };
-    format!("asked for {} {transport}, {met}", asked.version())
+/// `no HTTP/2 over TLS`, and what was met in its place.
+pub fn not_spoken(asked: Protocol, met: &str) -> String {
+    format!("no {}: {met}", in_full(asked))
+}
+
+fn in_full(protocol: Protocol) -> String {
+    let transport = if protocol.is_tls() { "over TLS" } else { "in cleartext" };
+    format!("{} {transport}", protocol.version())
 }
 
 /// What the server said when it turned out to speak another protocol, among the errors of a

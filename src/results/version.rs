@@ -3,7 +3,7 @@
 //! | format | what changed |
 //! |---|---|
 //! | 1.0 | the first |
-//! | 1.1 | HTTP/2: protocols `h2c`, `h2`; section kind `ratio`; `replayed`, `interrupted`, `multiplexing`, `stalls`; phases `interrupted`, `refused` |
+//! | 1.1 | HTTP/2: protocols `h2c`, `h2`; section kind `ratio`; `replayed`, `interrupted`, `multiplexing`, `stalls`, `effective_concurrency`; phases `interrupted`, `refused`; status `wrong-protocol` |
 //!
 //! A minor number grows when a field is added that older files can do without; a major number grows
 //! when the meaning of a field changes. A reader takes its own major number with any minor number

@@ -32,7 +32,7 @@ pub(crate) fn ask(link: &mut impl Link) -> Answer {
         (Ending::Refused(message), _) => Answer::Refused(message),
         (Ending::Cut(reason), _) => Answer::Halted(reason),
         (_, Some(measurement)) => match verdict::other_protocol(&measurement.errors) {
-            Some(met) => Answer::OtherProtocol(verdict::not_asked_for(measurement.protocol, met)),
+            Some(met) => Answer::OtherProtocol(verdict::not_spoken(measurement.protocol, met)),
             None => Answer::Server(judge(&measurement)),
         },
         (Ending::Failed(reason), None) => Answer::Server(Probe::NotYet(reason)),
@@ -176,13 +176,13 @@ mod tests {
         for (kind, example, answer) in [
             (
                 "wrong-protocol",
-                Some("offered h2 by ALPN, the server chose http/1.1"),
-                "asked for HTTP/2 over TLS, offered h2 by ALPN, the server chose http/1.1",
+                Some("asked for h2 by ALPN, the server chose http/1.1"),
+                "no HTTP/2 over TLS: asked for h2 by ALPN, the server chose http/1.1",
             ),
             (
                 "alert-received-no-application-protocol",
                 None,
-                "asked for HTTP/2 over TLS, alert-received-no-application-protocol",
+                "no HTTP/2 over TLS: alert-received-no-application-protocol",
             ),
         ] {
             let mut measurement = fixture::measurement(0);

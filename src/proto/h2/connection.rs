@@ -195,7 +195,7 @@ impl<T: Default + Clone> Connection<T> {
                 acknowledged: false,
                 max_streams: u32::MAX,
                 initial_window: DEFAULT_WINDOW,
-                frame_size: LEAST_FRAME_SIZE,
+                frame_size: frame::LEAST_SIZE,
             },
             table: Table { form: Form::First, size: DEFAULT_TABLE, owed: None },
             window: DEFAULT_WINDOW,
@@ -278,22 +278,31 @@ impl<T: Default + Clone> Connection<T> {
 
     #[inline]
     fn write_headers(&mut self, request: &Request, id: u32) {
-        let end_stream = request.body.is_empty();
+        let image = match self.table.form {
+            Form::Next => &request.next,
+            Form::Plain => &request.plain,
+            Form::First => return self.write_any_headers(request, id),
+        };
+        if self.table.owed.is_some() || image.is_empty() {
+            return self.write_any_headers(request, id);
+        }
+        frame::image(&mut self.out, image, id);
+    }
+
+    /// Writes HEADERS of whatever form and length.
+    #[cold]
+    fn write_any_headers(&mut self, request: &Request, id: u32) {
         let block = match self.table.form {
             Form::First => &request.block.first,
             Form::Next => &request.block.next,
             Form::Plain => &request.block.plain,
         };
-        match self.table.owed {
-            None => frame::headers(&mut self.out, block, self.server.frame_size, end_stream, id),
-            Some(size) => {
-                let mut updated = Vec::new();
-                hpack::table_size_update(size, &mut updated);
-                updated.extend_from_slice(block);
-                frame::headers(&mut self.out, &updated, self.server.frame_size, end_stream, id);
-                self.table.owed = None;
-            }
+        let mut updated = Vec::new();
+        if let Some(size) = self.table.owed.take() {
+            hpack::table_size_update(size, &mut updated);
         }
+        updated.extend_from_slice(block);
+        frame::headers(&mut self.out, &updated, self.server.frame_size, request.body.is_empty(), id);
         if self.table.form == Form::First {
             self.table.form = if request.block.table_size > 0 { Form::Next } else { Form::Plain };
         }
@@ -367,6 +376,10 @@ impl<T: Default + Clone> Connection<T> {
                         return Ok(());
                     };
                     let header = Header::read(head);
+                    if self.usual(request, header, input, responses)? {
+                        input = &input[frame::HEADER + header.length as usize..];
+                        continue;
+                    }
                     self.admit(header, head)?;
                     if self.begins_stream_of_bytes(header, responses)? {
                         input = &input[frame::HEADER..];
@@ -402,6 +415,70 @@ impl<T: Default + Clone> Connection<T> {
                 }
             }
         }
+    }
+
+    /// Acts on what nearly every frame is: a whole HEADERS with all of its block, or a whole DATA within
+    /// all limits, on an open stream; false for all else, which then goes the way that checks everything.
+    #[inline]
+    fn usual(
+        &mut self,
+        request: &Request,
+        header: Header,
+        input: &[u8],
+        responses: &mut impl Responses<T>,
+    ) -> Result<bool, Violation> {
+        let length = header.length as usize;
+        let Some(payload) = input.get(frame::HEADER..frame::HEADER + length) else { return Ok(false) };
+        if !self.server.known || self.continued.is_some() || length > frame::LEAST_SIZE {
+            return Ok(false);
+        }
+        let end = header.has(flag::END_STREAM);
+        match (header.kind, header.flags & (flag::PADDED | flag::PRIORITY | flag::END_HEADERS)) {
+            (kind::HEADERS, flag::END_HEADERS) if header.stream != 0 => {
+                self.field_block(request, header.stream, end, payload, responses).map(|()| true)
+            }
+            (kind::DATA, flags) if flags & flag::PADDED == 0 => {
+                Ok(self.usual_data(header, end, payload, responses))
+            }
+            _ => Ok(false),
+        }
+    }
+
+    #[inline]
+    fn usual_data(
+        &mut self,
+        header: Header,
+        end: bool,
+        payload: &[u8],
+        responses: &mut impl Responses<T>,
+    ) -> bool {
+        let Some(place) = self.streams.find(header.stream) else { return false };
+        let length = header.length;
+        let (window, received) = (self.config.stream_window, self.received + length);
+        let stream = self.streams.at(place);
+        let usual = stream.phase == Phase::Body
+            && length > 0
+            && received < self.config.connection_window / 2
+            && stream.received + length < window / 2
+            && stream.remaining.is_none_or(|remaining| remaining >= u64::from(length));
+        if !usual {
+            return false;
+        }
+        self.received = received;
+        self.idle_frames = 0;
+        stream.received += length;
+        if let Some(remaining) = &mut stream.remaining {
+            *remaining -= u64::from(length);
+        }
+        responses.data(&mut stream.exchange, payload);
+        if end {
+            if stream.unsent == 0 && stream.remaining.is_none_or(|remaining| remaining == 0) {
+                responses.complete(self.streams.remove_at(place));
+            } else {
+                self.finish(header.stream, responses);
+            }
+        }
+        true
     }
 
     /// Adds to the frame that has begun, and acts on it when it is whole; false when more is needed.
@@ -452,7 +529,7 @@ impl<T: Default + Clone> Connection<T> {
                 return Err(Violation::SettingsNotFirst);
             }
         }
-        if header.length as usize > LEAST_FRAME_SIZE {
+        if header.length as usize > frame::LEAST_SIZE {
             // This side never asks for larger ones.
             return Err(Violation::FrameSize);
         }
@@ -844,7 +921,7 @@ impl<T: Default + Clone> Connection<T> {
             setting::INITIAL_WINDOW_SIZE => self.initial_window(value)?,
             setting::MAX_FRAME_SIZE => {
                 let size = usize::try_from(value).unwrap_or(usize::MAX);
-                if !(LEAST_FRAME_SIZE..=MOST_FRAME_SIZE).contains(&size) {
+                if !(frame::LEAST_SIZE..=MOST_FRAME_SIZE).contains(&size) {
                     return Err(Violation::InvalidSetting);
                 }
                 self.server.frame_size = size;
@@ -1092,7 +1169,6 @@ pub const MAX_INTERIM: u16 = 10_000;
 /// A field block longer than the header list it may decode to, Huffman coding at its worst included.
 const MAX_BLOCK: usize = 4 * MAX_HEADER_LIST as usize;
 const DEFAULT_WINDOW: i32 = 65_535;
-const LEAST_FRAME_SIZE: usize = 1 << 14;
 const MOST_FRAME_SIZE: usize = (1 << 24) - 1;
 /// Streams this side reset that are remembered.
 const REMEMBERED: usize = 64;

@@ -140,5 +140,17 @@ pub(super) fn goaway(out: &mut Vec<u8>, code: u32) {
     out.extend_from_slice(&code.to_be_bytes());
 }
 
+/// Appends a whole frame that was made for stream 0, for `stream`.
+#[inline]
+pub(super) fn image(out: &mut Vec<u8>, image: &[u8], stream: u32) {
+    let start = out.len();
+    out.extend_from_slice(image);
+    if let Some(place) = out.get_mut(start + 5..start + HEADER) {
+        place.copy_from_slice(&stream.to_be_bytes());
+    }
+}
+
+/// The frame size that every peer takes (RFC 9113 §4.2).
+pub(super) const LEAST_SIZE: usize = 1 << 14;
 /// The largest stream identifier.
 pub(super) const STREAM_MASK: u32 = 0x7fff_ffff;

@@ -18,6 +18,7 @@
 
 mod connection;
 mod frame;
+mod fuzz;
 mod request;
 mod streams;
 #[cfg(test)]
@@ -27,5 +28,7 @@ mod violation;
 pub use connection::{
     Config, Connection, Failure, MAX_CONTINUATIONS, MAX_HEADER_LIST, MAX_IDLE_FRAMES, MAX_INTERIM, Responses,
 };
+#[doc(hidden)]
+pub use fuzz::fuzz_frames;
 pub use request::Request;
 pub use violation::{ErrorCode, StreamViolation, Violation};

@@ -1,5 +1,6 @@
 //! Owns the request as every connection sends it: field blocks encoded once, and the body.
 
+use super::frame;
 use crate::proto::hpack::{self, RequestBlock};
 use crate::proto::request::{EncodeError, Parts};
 
@@ -7,6 +8,10 @@ use crate::proto::request::{EncodeError, Parts};
 #[derive(Clone, Debug)]
 pub struct Request {
     pub(super) block: RequestBlock,
+    /// HEADERS frames with the blocks `next` and `plain`, for stream 0; empty when a block needs
+    /// CONTINUATION.
+    pub(super) next: Box<[u8]>,
+    pub(super) plain: Box<[u8]>,
     pub(super) body: Box<[u8]>,
     /// Its method is HEAD: a Content-Length of the response describes no body.
     pub(super) head: bool,
@@ -48,7 +53,15 @@ impl Request {
             fields.push(("content-length", length.as_bytes()));
         }
         let block = hpack::encode_request(&fields, DEFAULT_TABLE);
-        Ok(Self { block, body: body.into(), head: parts.method == "HEAD" })
+        let frame = |block: &[u8]| {
+            let mut frame = Vec::new();
+            if block.len() <= frame::LEAST_SIZE {
+                frame::headers(&mut frame, block, frame::LEAST_SIZE, body.is_empty(), 0);
+            }
+            frame.into_boxed_slice()
+        };
+        let (next, plain) = (frame(&block.next), frame(&block.plain));
+        Ok(Self { block, next, plain, body: body.into(), head: parts.method == "HEAD" })
     }
 }
 

@@ -80,27 +80,13 @@ impl<T: Default + Clone> Streams<T> {
     /// Takes a stream out.
     #[inline]
     pub(super) fn remove(&mut self, id: u32) -> Option<T> {
-        let at = self.find(id)?;
-        let exchange = std::mem::take(&mut self.slots[at].exchange);
-        self.slots[at].id = 0;
-        self.len -= 1;
-        if self.displaced > 0 {
-            self.displaced -= u32::from(at != self.home(id));
-            self.close_gap(at);
-        }
-        Some(exchange)
+        let place = self.find(id)?;
+        Some(self.remove_at(place))
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Stream<T>> {
-        self.slots.iter().filter(|stream| stream.id != 0)
-    }
-
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Stream<T>> {
-        self.slots.iter_mut().filter(|stream| stream.id != 0)
-    }
-
+    /// Where a stream stands, until one is added or taken out.
     #[inline]
-    fn find(&self, id: u32) -> Option<usize> {
+    pub(super) fn find(&self, id: u32) -> Option<usize> {
         if self.slots.is_empty() {
             return None;
         }
@@ -113,6 +99,33 @@ impl<T: Default + Clone> Streams<T> {
                 _ => at = (at + 1) & (self.slots.len() - 1),
             }
         }
+    }
+
+    #[inline]
+    pub(super) fn at(&mut self, place: usize) -> &mut Stream<T> {
+        &mut self.slots[place]
+    }
+
+    /// Takes out the stream that stands there.
+    #[inline]
+    pub(super) fn remove_at(&mut self, place: usize) -> T {
+        let stream = &mut self.slots[place];
+        let exchange = std::mem::take(&mut stream.exchange);
+        let id = std::mem::replace(&mut stream.id, 0);
+        self.len -= 1;
+        if self.displaced > 0 {
+            self.displaced -= u32::from(place != self.home(id));
+            self.close_gap(place);
+        }
+        exchange
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Stream<T>> {
+        self.slots.iter().filter(|stream| stream.id != 0)
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Stream<T>> {
+        self.slots.iter_mut().filter(|stream| stream.id != 0)
     }
 
     #[inline]

@@ -148,6 +148,11 @@ impl Decoder {
         Ok(Line { field: Field::new(name, name_len, value), inserted, dynamic })
     }
 
+    /// Whether the dynamic tables are the same.
+    pub(super) fn has_table_of(&self, other: &Self) -> bool {
+        self.table.is_same(&other.table)
+    }
+
     /// The entry at an index of both tables (RFC 7541 §2.3.3), and whether it is of the dynamic one.
     #[inline]
     fn field_at(&self, index: u32) -> Result<(&Field, bool), HpackError> {
@@ -166,11 +171,6 @@ impl Decoder {
     /// Bytes that the dynamic table counts.
     pub(super) fn table_bytes(&self) -> u32 {
         self.table.size()
-    }
-
-    /// Whether the dynamic tables are the same.
-    pub(super) fn has_table_of(&self, other: &Self) -> bool {
-        self.table.is_same(&other.table)
     }
 }
 

@@ -19,6 +19,7 @@ mod decoder;
 mod encoder;
 mod error;
 mod field;
+mod fuzz;
 mod huffman;
 mod integer;
 mod section;
@@ -29,5 +30,7 @@ mod tests;
 pub use decoder::Decoder;
 pub use encoder::{RequestBlock, encode_request, table_size_update};
 pub use error::HpackError;
+#[doc(hidden)]
+pub use fuzz::fuzz_block;
 pub use huffman::HuffmanError;
 pub use section::{Kind, Malformed, Section};

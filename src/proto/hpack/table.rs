@@ -159,10 +159,7 @@ impl DynamicTable {
             self.generation += 1;
         }
     }
-}
 
-#[cfg(test)]
-impl DynamicTable {
     /// Whether both hold the same and may hold as much, however they came to it.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         self.entries == other.entries && self.size == other.size && self.max == other.max

@@ -1,7 +1,7 @@
 """A generator for tests of `bench run`: reads a plan and speaks the event protocol, well or badly.
 
 Usage: fake_generator.py BEHAVIOUR, which is how it treats the plan of a cell; a readiness probe (one
-request) is always answered as by a server that is ready, except by `refuse`.
+request) is always answered as by a server that is ready, except by `refuse`, and by `http1-only` for HTTP/2.
 """
 
 import json
@@ -18,7 +18,9 @@ def say(event, **fields):
     print(json.dumps({"event": event, **fields}), flush=True)
 
 
-def measurement(opened, closed, ok):
+def measurement(opened, closed, ok, errors=()):
+    version = "HTTP/2" if plan["protocol"] in ("h2c", "h2") else "HTTP/1.1"
+    negotiated = {"http": version, "alpn": None, "tls": None, "cipher": None, "group": None}
     count = {"started": ok, "carried_in": 0, "ok": ok, "failed": 0, "unfinished": 0, "oldest_unfinished_us": None}
     length = (closed - opened) / 1e9
     duration = plan["limit"].get("duration_ns")
@@ -26,7 +28,7 @@ def measurement(opened, closed, ok):
         "measurement",
         url=plan["target"]["url"],
         protocol=plan["protocol"],
-        negotiated={"http": "HTTP/1.1", "alpn": None, "tls": None, "cipher": None, "group": None},
+        negotiated=negotiated if ok else None,
         addresses=plan["target"]["addresses"],
         threads=plan["threads"],
         connections=plan["connections"],
@@ -50,7 +52,7 @@ def measurement(opened, closed, ok):
         in_flight=None,
         statuses={"200": ok},
         interim_responses=0,
-        errors=[],
+        errors=list(errors),
         connection={"attempted": 1, "opened": 1, "reopened": 0, "failed": 0, "peak": 1, "stalled": 0, "setup_us": None},
         seconds=[],
         generator={
@@ -82,7 +84,13 @@ def measure():
 if behaviour == "refuse":
     say("error", message="io_uring is refused here; ask the container's owner")
     sys.exit(2)
-if probe or behaviour == "good":
+if behaviour == "http1-only" and plan["protocol"] == "h2c":
+    opened = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+    example = "the server answered in HTTP/1.1"
+    error = {"phase": "framing", "kind": "wrong-protocol", "count": 1, "requests": 1, "example": example}
+    measurement(opened, opened + 1_000_000, 0, [error])
+    sys.exit(1)
+if probe or behaviour in ("good", "http1-only"):
     measure()
 elif behaviour == "silent":
     print("out of luck", file=sys.stderr)
