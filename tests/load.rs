@@ -6,14 +6,14 @@ mod common;
 
 use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
 
 use bench::load::plan::{Event, Limit, LoadPlan, Verify};
 use bench::load::{self, Control};
 use bench::results::{Measurement, Phase, Protocol, WaitMode};
-use common::answer::Answer;
-use common::{EVERY, Scripted, Socket, base64, check_identities, errors, is_http2, over_tls, run};
+use common::answer::{Answer, Peer};
+use common::{EVERY, Scripted, Socket, base64, check_identities, errors, is_http2, run};
 use rustls::version::{TLS12, TLS13};
 
 const MS: u64 = 1_000_000;
@@ -73,7 +73,7 @@ fn a_body_with_its_length() {
         let negotiated = m.negotiated.as_ref().expect("responses were seen");
         let (http, alpn) = if is_http2(m.protocol) { ("HTTP/2", "h2") } else { ("HTTP/1.1", "http/1.1") };
         assert_eq!(negotiated.http, http);
-        assert_eq!(negotiated.alpn.as_deref(), over_tls(m.protocol).then_some(alpn));
+        assert_eq!(negotiated.alpn.as_deref(), m.protocol.is_tls().then_some(alpn));
         assert_eq!(m.multiplexing.is_some(), is_http2(m.protocol));
     });
 }
@@ -373,6 +373,35 @@ fn a_late_response_fails_its_request() {
             server.join();
             assert_eq!(server.resets(), [common::frame::CANCEL]);
         }
+    }
+}
+
+/// A server that takes a connection, opens every window and then reads no more: sending stops in the
+/// middle of a request, and time runs out all the same.
+#[test]
+fn a_server_that_stops_reading_ends_nothing_but_its_requests() {
+    for protocol in EVERY {
+        let over = Arc::new((Mutex::new(false), Condvar::new()));
+        let waiting = Arc::clone(&over);
+        let server = Scripted::serve(protocol, move |peer| {
+            if let Peer::Two(h2) = peer {
+                h2.settings(&[(common::frame::INITIAL_WINDOW_SIZE, 0x7fff_ffff)]);
+                h2.grant(0, 0x7fff_ffff - 65_535);
+            }
+            peer.head();
+            let (told, changed) = &*waiting;
+            drop(changed.wait_while(told.lock().expect("nobody panics"), |over| !*over));
+        });
+        let mut plan = server.plan(1, Limit::Requests(2));
+        plan.request.method = "PUT".into();
+        plan.request.body = base64(&vec![0; 20_000_000]);
+        plan.timeout_ns = 300 * MS;
+        let m = run(&plan);
+        *over.0.lock().expect("nobody panics") = true;
+        over.1.notify_all();
+        check_identities(&m);
+        assert_eq!((m.requests.ok, errors(&m)), (0, vec![("response".to_owned(), 2)]), "{protocol:?}");
+        assert!(m.transfer.sent_bytes < 2 * 20_000_000, "{protocol:?}: {:?}", m.transfer);
     }
 }
 
@@ -732,7 +761,7 @@ fn a_server_of_another_protocol_is_a_failure_that_says_so() {
 fn a_mismatch_of_transports_ends_with_nothing_ok() {
     for asked in EVERY {
         for served in EVERY.into_iter().filter(|served| *served != asked) {
-            if over_tls(asked) && over_tls(served) {
+            if asked.is_tls() && served.is_tls() {
                 // ALPN tells.
                 continue;
             }
@@ -828,12 +857,14 @@ fn an_answer_taken_at_the_opening_edge_is_handled_at_once() {
     }
 }
 
+type Change = fn(&mut LoadPlan);
+
 #[test]
 fn plans_that_make_no_sense_are_refused() {
     for protocol in EVERY {
         let server = Scripted::serve(protocol, |peer| peer.always(&Answer::hello()));
         let good = server.plan(1, Limit::Requests(1));
-        let mut changes: Vec<(fn(&mut LoadPlan), &str)> = vec![
+        let mut changes: Vec<(Change, &str)> = vec![
             (|p| p.connections = 0, "at least 1"),
             (|p| p.concurrency = 0, "at least one"),
             (|p| p.limit = Limit::Requests(0), "nothing"),

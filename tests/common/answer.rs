@@ -155,7 +155,7 @@ fn fields_h1(headers: &[(String, String)], out: &mut Vec<u8>) {
 /// A connection that speaks either protocol.
 pub(crate) enum Peer<'a> {
     One(&'a mut Conn),
-    Two(H2<'a>),
+    Two(Box<H2<'a>>),
 }
 
 impl Peer<'_> {

@@ -8,11 +8,11 @@ pub(crate) mod answer;
 pub(crate) mod frame;
 pub(crate) mod h2;
 pub(crate) mod hpack;
+mod socket;
 
 use std::any::Any;
-use std::io::{ErrorKind, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::os::unix::net::UnixStream;
+use std::io::ErrorKind;
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -23,10 +23,11 @@ use base64::prelude::BASE64_STANDARD;
 use bench::load::plan::{Expect, Limit, LoadPlan, Request, Target};
 use bench::load::{self, Control};
 use bench::results::{Measurement, Protocol, WaitMode};
-use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 
 use self::answer::Peer;
 use self::h2::H2;
+use self::socket::{Gone, LINGER, Stream, TlsStream};
+pub(crate) use self::socket::{Socket, tls_config};
 
 pub(crate) const HELLO: &[u8] =
     b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 14\r\n\r\nHello, World!\n";
@@ -40,85 +41,8 @@ pub(crate) const HTTP2: [Protocol; 2] = [Protocol::H2c, Protocol::H2];
 /// The protocols every case is run over that is not a matter of one protocol's syntax.
 pub(crate) const EVERY: [Protocol; 4] = [Protocol::H1, Protocol::H1s, Protocol::H2c, Protocol::H2];
 
-pub(crate) fn over_tls(protocol: Protocol) -> bool {
-    matches!(protocol, Protocol::H1s | Protocol::H2)
-}
-
 pub(crate) fn is_http2(protocol: Protocol) -> bool {
     matches!(protocol, Protocol::H2c | Protocol::H2)
-}
-
-pub(crate) trait Stream: Read + Write + Send {
-    /// Ends this direction, as its protocol has it; reading goes on.
-    fn end(&mut self);
-}
-
-/// What a connection is made over.
-pub(crate) enum Socket {
-    Tcp(TcpStream),
-    Unix(UnixStream),
-}
-
-impl Socket {
-    fn try_clone(&self) -> std::io::Result<Self> {
-        Ok(match self {
-            Self::Tcp(socket) => Self::Tcp(socket.try_clone()?),
-            Self::Unix(socket) => Self::Unix(socket.try_clone()?),
-        })
-    }
-
-    fn set_read_timeout(&self, timeout: Option<Duration>) -> std::io::Result<()> {
-        match self {
-            Self::Tcp(socket) => socket.set_read_timeout(timeout),
-            Self::Unix(socket) => socket.set_read_timeout(timeout),
-        }
-    }
-
-    fn shutdown(&self) -> std::io::Result<()> {
-        match self {
-            Self::Tcp(socket) => socket.shutdown(Shutdown::Write),
-            Self::Unix(socket) => socket.shutdown(Shutdown::Write),
-        }
-    }
-
-    /// Ends this direction and reads until the client ends the other: bytes that nobody read would
-    /// make the kernel reset the connection, and take the last answers with it.
-    fn close(mut self) {
-        // Fails when the script has ended it already.
-        let _ = self.shutdown();
-        if self.set_read_timeout(Some(LINGER)).is_ok() {
-            let mut unread = [0; 16 * 1024];
-            while self.read(&mut unread).is_ok_and(|n| n > 0) {}
-        }
-    }
-}
-
-impl Read for Socket {
-    fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
-        match self {
-            Self::Tcp(socket) => socket.read(buf),
-            Self::Unix(socket) => socket.read(buf),
-        }
-    }
-}
-
-impl Write for Socket {
-    fn write(&mut self, buf: &[u8]) -> std::io::Result<usize> {
-        match self {
-            Self::Tcp(socket) => socket.write(buf),
-            Self::Unix(socket) => socket.write(buf),
-        }
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Stream for Socket {
-    fn end(&mut self) {
-        let _ = self.shutdown();
-    }
 }
 
 /// One accepted connection.
@@ -440,6 +364,11 @@ impl Scripted {
         assert!(!waited.timed_out(), "{} connections are still served", *serving);
     }
 
+    /// A plan of one connection with `concurrency` requests in flight, `count` in all.
+    pub(crate) fn multiplexed(&self, concurrency: u32, count: u64) -> LoadPlan {
+        LoadPlan { concurrency, ..self.plan(1, Limit::Requests(count)) }
+    }
+
     /// A plan of `connections` and `limit` against this server.
     pub(crate) fn plan(&self, connections: u32, limit: Limit) -> LoadPlan {
         plan(self.protocol, &self.address.to_string(), connections, limit)
@@ -464,7 +393,7 @@ pub(crate) fn as_peer(conn: &mut Conn, protocol: Protocol, script: &dyn Fn(&mut 
         return script(&mut Peer::One(conn));
     }
     if let Some(h2) = H2::open(conn, &[]) {
-        let mut peer = Peer::Two(h2);
+        let mut peer = Peer::Two(Box::new(h2));
         script(&mut peer);
         peer.finish();
     }
@@ -512,86 +441,12 @@ fn said(panic: &(dyn Any + Send)) -> String {
 
 fn tls_of(protocol: Protocol) -> Option<Arc<rustls::ServerConfig>> {
     let alpn: &[u8] = if is_http2(protocol) { b"h2" } else { b"http/1.1" };
-    over_tls(protocol).then(|| tls_config(&[alpn], rustls::ALL_VERSIONS))
-}
-
-/// A TLS stream that says close_notify when it is dropped, as RFC 8446 §6.1 asks.
-struct TlsStream(rustls::StreamOwned<rustls::ServerConnection, Socket>);
-
-impl Read for TlsStream {
-    fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
-        self.0.read(buf)
-    }
-}
-
-impl Write for TlsStream {
-    fn write(&mut self, buf: &[u8]) -> std::io::Result<usize> {
-        self.0.write(buf)
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        self.0.flush()
-    }
-}
-
-impl Stream for TlsStream {
-    fn end(&mut self) {
-        self.0.conn.send_close_notify();
-        let _ = self.0.flush();
-        let _ = self.0.sock.shutdown();
-    }
-}
-
-impl Drop for TlsStream {
-    fn drop(&mut self) {
-        self.end();
-    }
-}
-
-/// What is left of a connection that was cut.
-struct Gone;
-
-impl Read for Gone {
-    fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
-        Ok(0)
-    }
-}
-
-impl Write for Gone {
-    fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
-        Err(ErrorKind::BrokenPipe.into())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Stream for Gone {
-    fn end(&mut self) {}
-}
-
-/// TLS settings of a server: a fresh self-signed certificate, these ALPN protocols and versions.
-pub(crate) fn tls_config(
-    alpn: &[&[u8]],
-    versions: &[&'static rustls::SupportedProtocolVersion],
-) -> Arc<rustls::ServerConfig> {
-    let signed = rcgen::generate_simple_self_signed(vec!["localhost".into()]).expect("rcgen signs");
-    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(signed.signing_key.serialize_der()));
-    let mut config =
-        rustls::ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-            .with_protocol_versions(versions)
-            .expect("ring knows these versions")
-            .with_no_client_auth()
-            .with_single_cert(vec![signed.cert.der().clone()], key)
-            .expect("key and certificate belong together");
-    config.alpn_protocols = alpn.iter().map(|name| name.to_vec()).collect();
-    Arc::new(config)
+    protocol.is_tls().then(|| tls_config(&[alpn], rustls::ALL_VERSIONS))
 }
 
 /// A plan with the defaults of `bench load`, one thread, sleeping.
 pub(crate) fn plan(protocol: Protocol, address: &str, connections: u32, limit: Limit) -> LoadPlan {
-    let scheme = if over_tls(protocol) { "https" } else { "http" };
+    let scheme = if protocol.is_tls() { "https" } else { "http" };
     LoadPlan {
         protocol,
         target: Target {
@@ -624,6 +479,14 @@ pub(crate) fn run(plan: &LoadPlan) -> Measurement {
     load::run(plan, &Control::new(), &mut |_| ()).unwrap_or_else(|error| panic!("{error}"))
 }
 
+/// Runs a plan to its end and waits until the server has read all that was sent.
+pub(crate) fn finish(server: &Scripted, plan: &LoadPlan) -> Measurement {
+    let m = run(plan);
+    check_identities(&m);
+    server.join();
+    m
+}
+
 pub(crate) fn base64(bytes: &[u8]) -> String {
     BASE64_STANDARD.encode(bytes)
 }
@@ -647,7 +510,5 @@ pub(crate) fn check_identities(m: &Measurement) {
     assert_eq!(m.latency_us.as_ref().map_or(0, |l| l.count), m.requests.ok);
 }
 
-/// How long a server that is done waits for its client to close.
-const LINGER: Duration = Duration::from_secs(5);
 /// Complaints kept of one server.
 const MOST_COMPLAINTS: usize = 20;
