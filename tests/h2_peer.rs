@@ -366,12 +366,13 @@ async fn serve(case: Case, io: DuplexStream, accepted: Arc<Mutex<BTreeSet<usize>
             // Refused while the one before is not acknowledged, which leaves that in force.
             let _ = server.set_initial_window_size(window);
         }
-        match shutdown {
-            Some((after, Shutdown::Graceful)) if count == after => server.graceful_shutdown(),
-            Some((after, Shutdown::Abrupt)) if count == after => {
-                server.abrupt_shutdown(Reason::INTERNAL_ERROR)
+        if let Some((after, kind)) = shutdown
+            && count == after
+        {
+            match kind {
+                Shutdown::Graceful => server.graceful_shutdown(),
+                Shutdown::Abrupt => server.abrupt_shutdown(Reason::INTERNAL_ERROR),
             }
-            _ => {}
         }
     }
     while let Some(task) = tasks.join_next().await {
