@@ -341,9 +341,8 @@ async fn serve(case: Case, io: DuplexStream, accepted: Arc<Mutex<BTreeSet<usize>
             // The client, or the plan, may close the pipe in the middle; nothing else may go wrong.
             Some(Err(error)) if error.is_io() => break,
             Some(Err(error)) => {
-                let planned = matches!(case.shutdown, Some((_, Shutdown::Abrupt)));
                 assert!(
-                    planned && error.is_go_away() && !error.is_remote(),
+                    case.is_cut_off() && error.is_go_away() && !error.is_remote(),
                     "a fault of the client: {error}"
                 );
                 break;
@@ -359,7 +358,7 @@ async fn serve(case: Case, io: DuplexStream, accepted: Arc<Mutex<BTreeSet<usize>
         tasks.spawn(async move {
             let result = answer(&case, number, request, respond).await;
             // Only what the client gave up, or the plan cut off, can fail.
-            let cut_off = case.plan(number).cancelled.is_some() || case.shutdown.is_some();
+            let cut_off = case.plan(number).cancelled.is_some() || case.is_cut_off();
             assert!(result.is_ok() || cut_off, "request {number}: {result:?}");
         });
         if let Some(&window) = later_windows.next() {
