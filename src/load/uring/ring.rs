@@ -320,7 +320,8 @@ impl Ring {
             sigmask: 0,
             sigmask_size: 0,
             min_wait_usec: if want > 1 {
-                u32::try_from(linger.as_nanos() / 1000).unwrap_or(u32::MAX)
+                // Zero would mean to wait for all of them.
+                u32::try_from(linger.as_nanos() / 1000).unwrap_or(u32::MAX).max(1)
             } else {
                 0
             },
