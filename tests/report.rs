@@ -3,6 +3,8 @@
 
 #[path = "common/results.rs"]
 mod build;
+#[path = "common/results_http2.rs"]
+mod http2;
 
 use std::fs;
 use std::path::PathBuf;
@@ -190,192 +192,6 @@ fn odd_setup() -> SectionRecord {
     SectionRecord { title: "Connection set-up".into(), kind: SectionKind::Setup, cells }
 }
 
-/// A run over HTTP/2 with all that it adds: limits, GOAWAYs, ratios of every kind, a server of the wrong
-/// protocol, one that has half of a ratio.
-fn odd_http2() -> Results {
-    let mut results = Results {
-        title: "HTTP/2 server comparison".into(),
-        report: "HTTP2_RESULTS".into(),
-        template: "http2".into(),
-        ..empty()
-    };
-    let all = vec![Protocol::H1, Protocol::H1s, Protocol::H2c, Protocol::H2];
-    results.servers = [
-        ("rust-hyper", "Rust", "hyper 1.12.0"),
-        ("go", "Go", "go1.26"),
-        ("node", "Node", "v22"),
-        ("h2o", "H2O", "2.2.5"),
-    ]
-    .map(|(name, label, version)| ServerRecord { protocols: all.clone(), ..server(name, label, version) })
-    .to_vec();
-    results.servers[3].protocols = vec![Protocol::H2c, Protocol::H2, Protocol::H1s];
-    results.sections = vec![
-        SectionRecord {
-            title: "HTTP/2 in cleartext".into(),
-            kind: SectionKind::ClosedLoop,
-            cells: odd_h2c(),
-        },
-        SectionRecord {
-            title: "In cleartext: HTTP/2 against HTTP/1.1".into(),
-            kind: SectionKind::Ratio,
-            cells: odd_ratio(),
-        },
-        SectionRecord { title: "HTTP/2 over TLS".into(), kind: SectionKind::ClosedLoop, cells: odd_h2() },
-        SectionRecord { title: "Connection set-up".into(), kind: SectionKind::Setup, cells: odd_h2_setup() },
-    ];
-    summarised(results)
-}
-
-/// The measurements of a cell, bent.
-fn bent(mut cell: CellRecord, bend: impl Fn(&mut Measurement)) -> CellRecord {
-    cell.rounds.iter_mut().filter_map(|round| round.measurement.as_mut()).for_each(bend);
-    cell
-}
-
-/// A cell whose server allows so many streams on a connection.
-fn allowing(cell: CellRecord, least: u32, most: u32) -> CellRecord {
-    bent(cell, |m| {
-        m.multiplexing =
-            Some(Multiplexing { effective_least: least, effective_most: most, goaways: 0, refused: 0 });
-    })
-}
-
-fn odd_h2c() -> Vec<CellRecord> {
-    let of = |server: &str, c, m| cell(server, Protocol::H2c, c, m);
-    vec![
-        measured(of("rust-hyper", 1, 1), 14_000.0, 70.0),
-        measured(of("rust-hyper", 1, 100), 180_000.0, 550.0),
-        measured(of("rust-hyper", 10, 10), 175_000.0, 565.0),
-        measured(of("go", 1, 1), 11_000.0, 90.0),
-        // Eight streams are far from a hundred, and nine of ten nearly all.
-        allowing(measured(of("go", 1, 100), 190_000.0, 42.0), 8, 8),
-        allowing(measured(of("go", 10, 10), 176_000.0, 520.0), 9, 10),
-        // Connections that end after a thousand requests.
-        bent(measured(of("node", 1, 1), 9_000.0, 108.0), |m| {
-            m.multiplexing = m.multiplexing.map(|mux| Multiplexing { goaways: 90, ..mux });
-            m.connection.reopened = 90;
-        }),
-        bent(measured(of("node", 1, 100), 60_000.0, 1_650.0), |m| {
-            m.multiplexing = m.multiplexing.map(|mux| Multiplexing { goaways: 600, refused: 12, ..mux });
-            m.connection.reopened = 601;
-            m.requests.replayed = 1_234;
-            m.requests.interrupted = 40;
-            m.requests.failed = 40;
-            m.requests.started += 40;
-            m.errors = vec![ErrorCount {
-                phase: Phase::Interrupted,
-                kind: "cancel".into(),
-                count: 40,
-                requests: 40,
-                example: Some("RST_STREAM(CANCEL)".into()),
-            }];
-        }),
-        bent(measured(of("node", 10, 10), 61_000.0, 1_630.0), |m| {
-            m.stalls = vec![Stall {
-                in_flight: 10,
-                idle_us: 2_300_000,
-                state: "connection window 0; stream 9: half-closed (local), window 65535 | <b>".into(),
-            }];
-        }),
-        measured(of("h2o", 1, 1), 14_050.0, 70.0),
-        measured(of("h2o", 1, 100), 170_000.0, 580.0),
-        measured(of("h2o", 10, 10), 150_000.0, 660.0),
-    ]
-}
-
-fn odd_ratio() -> Vec<CellRecord> {
-    let of = |server: &str, protocol, c| cell(server, protocol, c, 1);
-    let (h2c, h1) = (Protocol::H2c, Protocol::H1);
-    let lacks = |protocol, c| {
-        let mut cell = of("h2o", protocol, c);
-        cell.rounds =
-            vec![lost_round(1, CellStatus::Absent, "H2O does not offer h1, and a ratio needs both", &[])];
-        cell
-    };
-    let mut other = of("node", h2c, 10);
-    other.rounds = (1..=3)
-        .map(|n| {
-            lost_round(
-                n,
-                CellStatus::WrongProtocol,
-                "no HTTP/2 in cleartext: the server answered HTTP/1.1",
-                &[],
-            )
-        })
-        .collect();
-    vec![
-        measured(of("rust-hyper", h2c, 1), 14_000.0, 70.0),
-        measured(of("rust-hyper", h2c, 10), 88_000.0, 112.0),
-        measured(of("rust-hyper", h1, 1), 15_000.0, 65.0),
-        measured(of("rust-hyper", h1, 10), 88_500.0, 111.0),
-        // Starved above the line, unstable below it.
-        measured(of("go", h2c, 1), 1_000.0, 60.0),
-        measured(of("go", h2c, 10), 60_000.0, 165.0),
-        measured(of("go", h1, 1), 12_000.0, 81.0),
-        with_rounds(of("go", h1, 10), &[80_000.0, 60_000.0, 82_000.0], 120.0),
-        measured(of("node", h2c, 1), 9_000.0, 108.0),
-        other,
-        measured(of("node", h1, 1), 8_000.0, 122.0),
-        measured(of("node", h1, 10), 40_000.0, 245.0),
-        lacks(h2c, 1),
-        lacks(h2c, 10),
-        lacks(h1, 1),
-        lacks(h1, 10),
-    ]
-}
-
-fn odd_h2() -> Vec<CellRecord> {
-    let of = |server: &str, m| cell(server, Protocol::H2, 1, m);
-    let fallen_back = |m| {
-        bent(measured(of("go", m), 20_000.0, 45.0), |m| {
-            let negotiated = m.negotiated.as_mut().unwrap();
-            (negotiated.http, negotiated.alpn) = ("HTTP/1.1".into(), Some("http/1.1".into()));
-        })
-    };
-    let refused = |m| {
-        let mut cell = of("node", m);
-        cell.rounds =
-            (1..=3).map(|n| lost_round(n, CellStatus::Failed, "no connection came up", &[])).collect();
-        for round in &mut cell.rounds {
-            let mut m = build::measurement(&of("node", m), 0.0, 1.0);
-            (m.negotiated, m.multiplexing, m.latency_us, m.requests_per_second) = (None, None, None, None);
-            m.requests = Requests::default();
-            m.errors = vec![ErrorCount {
-                phase: Phase::Tls,
-                kind: "wrong-protocol".into(),
-                count: 8,
-                requests: 0,
-                example: Some("asked for h2 by ALPN, the server chose http/1.1".into()),
-            }];
-            round.measurement = Some(m);
-        }
-        cell
-    };
-    vec![
-        measured(of("rust-hyper", 1), 11_000.0, 89.0),
-        measured(of("rust-hyper", 100), 130_000.0, 765.0),
-        fallen_back(1),
-        fallen_back(100),
-        refused(1),
-        refused(100),
-        allowing(measured(of("h2o", 1), 10_000.0, 98.0), 1, 1),
-        allowing(measured(of("h2o", 100), 120_000.0, 815.0), 1, 100),
-    ]
-}
-
-fn odd_h2_setup() -> Vec<CellRecord> {
-    let rates = [("rust-hyper", 7_000.0, 7_700.0), ("go", 5_000.0, 6_100.0)];
-    let cells = rates.into_iter().flat_map(|(name, h2, h1s)| {
-        [(Protocol::H2, h2), (Protocol::H1s, h1s)].map(|(protocol, rate)| {
-            bent(measured(cell(name, protocol, 20, 1), rate, 19.8 / rate * 1e6), |m| {
-                m.keepalive = false;
-                (m.window.asked_requests, m.window.asked_s) = (Some(20_000), None);
-            })
-        })
-    });
-    cells.collect()
-}
-
 fn data(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
 }
@@ -392,12 +208,12 @@ fn a_terminal_with_every_oddity() {
 
 #[test]
 fn a_report_of_http2_with_every_oddity() {
-    insta::assert_snapshot!(markdown(&odd_http2()).unwrap());
+    insta::assert_snapshot!(markdown(&http2::odd()).unwrap());
 }
 
 #[test]
 fn a_terminal_of_http2_with_every_oddity() {
-    insta::assert_snapshot!(terminal(&odd_http2(), 100));
+    insta::assert_snapshot!(terminal(&http2::odd(), 100));
 }
 
 /// What `bench load` prints of one measurement where a server of HTTP/2 did what it may do.
@@ -448,7 +264,7 @@ fn an_empty_run_is_a_report() {
 fn the_fixture_of_this_format_shows_what_is_new_in_it() {
     // A format once released keeps its file; the earlier ones show what is older.
     let path = data(&format!("results-{}.json", version::FORMAT));
-    let text = to_json(&odd_http2()).unwrap();
+    let text = to_json(&http2::odd()).unwrap();
     if std::env::var_os("UPDATE_FIXTURES").is_some() {
         fs::write(&path, &text).unwrap();
     }
@@ -495,7 +311,7 @@ fn results_follow_the_schema_and_strangers_do_not() {
     };
     let with_empty_cell =
         Results { servers: vec![server("a", "A", "1")], sections: vec![planned], ..empty() };
-    for results in [empty(), with_empty_cell, odd(), odd_http2()] {
+    for results in [empty(), with_empty_cell, odd(), http2::odd()] {
         let value = serde_json::from_str(&to_json(&results).unwrap()).unwrap();
         let faults: Vec<String> = validator.iter_errors(&value).map(|e| e.to_string()).collect();
         assert!(faults.is_empty(), "{faults:?}");
@@ -550,7 +366,7 @@ fn marks_follow_from_verdicts() {
     let unstable = summary(1, &[10_000.0, 8_000.0, 10_100.0], 98.0);
     let valid = summary(1, &[10_000.0; 3], 98.0);
     let fewer = summary(1, &[10_000.0; 2], 98.0);
-    let mut limited = allowing(measured(cell("a", Protocol::H2, 10, 10), 90_000.0, 1_100.0), 9, 9);
+    let mut limited = http2::allowing(measured(cell("a", Protocol::H2, 10, 10), 90_000.0, 1_100.0), 9, 9);
     limited.summary = stats::summarise(&limited, SectionKind::ClosedLoop, &settings);
     let closed = SectionKind::ClosedLoop;
     for (name, s, carried, figure, on_figure, wins) in [

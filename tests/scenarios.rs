@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use assert_cmd::Command;
-use bench::results::SectionKind;
+use bench::results::{Protocol, SectionKind};
 use bench::scenario::{self, Machine, Overrides, Scenario};
 use predicates::prelude::*;
 
@@ -63,6 +63,34 @@ fn the_full_comparison_has_the_published_cells_and_takes_ten_minutes_at_most() {
     for section in scenario.sections.iter().filter(|section| section.kind == SectionKind::ClosedLoop) {
         let cells: Vec<String> = section.cells.iter().map(ToString::to_string).collect();
         assert_eq!(cells, ["1x1", "10x1", "50x1", "200x1"], "{}", section.title);
+    }
+}
+
+#[test]
+fn the_comparison_over_http2_has_the_published_cells_and_takes_twelve_minutes_at_most() {
+    let scenario = load("h2.toml");
+    assert_eq!((scenario.report.as_str(), scenario.template.as_str()), ("HTTP2_RESULTS", "http2"));
+    assert!(scenario.estimate().total().as_secs_f64() < 720.0, "{:?}", scenario.estimate());
+    let servers: Vec<&str> = scenario.servers.iter().map(|server| server.name.as_str()).collect();
+    assert_eq!(servers, ["rust-hyper", "go", "node", "nginx", "caddy", "h2o"]);
+    let sections: Vec<_> =
+        scenario.sections.iter().map(|section| (section.kind, section.protocols.as_slice())).collect();
+    let compared: [(SectionKind, &[Protocol]); 5] = [
+        (SectionKind::ClosedLoop, &[Protocol::H2c]),
+        (SectionKind::Ratio, &[Protocol::H2c, Protocol::H1]),
+        (SectionKind::ClosedLoop, &[Protocol::H2]),
+        (SectionKind::Ratio, &[Protocol::H2, Protocol::H1s]),
+        (SectionKind::Setup, &[Protocol::H2, Protocol::H1s]),
+    ];
+    assert_eq!(sections, compared);
+    for section in &scenario.sections {
+        let cells: Vec<String> = section.cells.iter().map(ToString::to_string).collect();
+        let published: &[&str] = match section.kind {
+            SectionKind::ClosedLoop => &["1x1", "1x10", "1x100", "10x1", "10x10", "50x1", "50x10"],
+            SectionKind::Ratio => &["1x1", "10x1", "50x1"],
+            SectionKind::Setup => &["20x1"],
+        };
+        assert_eq!(cells, published, "{}", section.title);
     }
 }
 

@@ -6,7 +6,7 @@ mod ratio;
 
 use super::marks::{self, Candidate, Figure, Mark};
 use super::text::{self, MISSING};
-use crate::results::stats::percentile_key;
+use crate::results::stats::{self, percentile_key};
 use crate::results::{
     Bound, CellRecord, CellStatus, EffectiveConcurrency, Measurement, Protocol, Results, SectionKind,
     SectionRecord, ServerRecord, Summary, Verdict,
@@ -173,6 +173,13 @@ impl<'a> Sheet<'a> {
         ];
         if self.section.kind == SectionKind::Ratio {
             groups.insert(0, group("CPU µs/req", &|s| s.server_cpu_us_per_request.map(text::micros)));
+        }
+        if self.cells().any(|cell| other_clock(cell).is_some()) {
+            groups.push(of_cell("CPU µs/req by the scheduler", &|cell| match other_clock(cell) {
+                None if cell.summary.rounds_measured == 0 => None,
+                None => Some("within 2 %".into()),
+                Some(micros) => Some(text::micros(micros)),
+            }));
         }
         if self.cells().any(|cell| allowed(cell).is_some_and(|m| m.least < cell.concurrency)) {
             groups.push(of_cell("streams allowed", &|cell| allowed(cell).map(streams)));
@@ -407,6 +414,13 @@ fn columns(section: &SectionRecord, protocols: &[Protocol]) -> Vec<Column> {
         columns.sort_by_key(|column| order.iter().position(|size| *size == column.size));
     }
     columns
+}
+
+/// CPU time per request by the scheduler's clock in µs, where it differs from the figure of the table.
+pub(super) fn other_clock(cell: &CellRecord) -> Option<f64> {
+    let samples = cell.rounds.iter().filter_map(|round| round.server.as_ref());
+    let finer: Vec<f64> = samples.filter_map(|sample| sample.cpu_us_per_request_schedstat).collect();
+    stats::median(&finer).filter(|_| cell.summary.rounds_measured > 0)
 }
 
 /// What the server allowed on a connection.

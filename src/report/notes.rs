@@ -16,6 +16,7 @@ pub(super) fn notes(results: &Results) -> Vec<String> {
     let mut notes = settings(results);
     notes.extend(machine(results));
     notes.extend(results.servers.iter().flat_map(starts));
+    notes.extend(clocks(results));
     let mut cells = cells(results);
     let more = cells.len().saturating_sub(LIMIT);
     cells.truncate(LIMIT);
@@ -90,6 +91,19 @@ fn starts(server: &ServerRecord) -> Vec<String> {
         });
     }
     notes
+}
+
+/// Short windows make this common, so it is one note; the tables have the figures.
+fn clocks(results: &Results) -> Option<String> {
+    let cells = results.sections.iter().flat_map(|section| &section.cells);
+    let differ = cells.filter(|cell| grid::other_clock(cell).is_some()).count();
+    (differ > 0).then(|| {
+        let cells = if differ == 1 { "cell" } else { "cells" };
+        format!(
+            "The kernel's two clocks of CPU time, ticks and the scheduler's, differ by over 2 % in {differ} {cells}; \
+             the tables folded away below the sections have both."
+        )
+    })
 }
 
 fn cells(results: &Results) -> Vec<String> {
@@ -194,14 +208,6 @@ fn server_side(cell: &CellRecord) -> Vec<String> {
         notes.push(format!(
             "{} connections found an accept queue full and had to try again",
             group_thousands(overflows)
-        ));
-    }
-    let finer: Vec<f64> = samples().filter_map(|s| s.cpu_us_per_request_schedstat).collect();
-    if let (Some(finer), Some(usual)) = (stats::median(&finer), cell.summary.server_cpu_us_per_request) {
-        notes.push(format!(
-            "two clocks of the kernel differ by over 2 %: CPU {} µs/req by the tick, {} by the scheduler",
-            text::micros(usual),
-            text::micros(finer)
         ));
     }
     notes

@@ -550,7 +550,7 @@ impl<T: Default + Clone> Connection<T> {
     ) -> Result<bool, Violation> {
         match header.kind {
             kind::DATA => self.begin_data(header, responses).map(|()| true),
-            ..=kind::CONTINUATION => Ok(false),
+            kind::HEADERS..=kind::CONTINUATION => Ok(false),
             _ => {
                 self.idle()?;
                 self.reading = Reading::Skip(header.length);
