@@ -859,6 +859,18 @@ fn tls_cut_without_close_notify_is_no_end_of_a_response() {
     }
 }
 
+/// A process begins with the peak that getrusage(2) has of its parent; the generator's figure is its own.
+#[test]
+fn peak_memory_is_the_generators_own() {
+    let ballast = vec![1u8; 200 << 20];
+    let server = Scripted::serve(Protocol::H1, |peer| peer.always(&Answer::hello()));
+    let m = common::in_a_process(&server.plan(1, Limit::Requests(10)));
+    assert_eq!(m.requests.ok, 10);
+    assert!(m.generator.peak_rss_kib < 100 * 1024, "{} KiB", m.generator.peak_rss_kib);
+    // It has to be there until the process was started.
+    assert_eq!(ballast.iter().map(|&byte| u64::from(byte)).sum::<u64>(), 200 << 20);
+}
+
 #[test]
 fn little_is_hidden_at_one_connection() {
     for protocol in [Protocol::H1, Protocol::H2c] {
