@@ -341,9 +341,8 @@ async fn serve(case: Case, io: DuplexStream, accepted: Arc<Mutex<BTreeSet<usize>
             // The client, or the plan, may close the pipe in the middle; nothing else may go wrong.
             Some(Err(error)) if error.is_io() => break,
             Some(Err(error)) => {
-                let planned = matches!(case.shutdown, Some((_, Shutdown::Abrupt)));
                 assert!(
-                    planned && error.is_go_away() && !error.is_remote(),
+                    case.is_cut_off() && error.is_go_away() && !error.is_remote(),
                     "a fault of the client: {error}"
                 );
                 break;
@@ -359,19 +358,20 @@ async fn serve(case: Case, io: DuplexStream, accepted: Arc<Mutex<BTreeSet<usize>
         tasks.spawn(async move {
             let result = answer(&case, number, request, respond).await;
             // Only what the client gave up, or the plan cut off, can fail.
-            let cut_off = case.plan(number).cancelled.is_some() || case.shutdown.is_some();
+            let cut_off = case.plan(number).cancelled.is_some() || case.is_cut_off();
             assert!(result.is_ok() || cut_off, "request {number}: {result:?}");
         });
         if let Some(&window) = later_windows.next() {
             // Refused while the one before is not acknowledged, which leaves that in force.
             let _ = server.set_initial_window_size(window);
         }
-        match shutdown {
-            Some((after, Shutdown::Graceful)) if count == after => server.graceful_shutdown(),
-            Some((after, Shutdown::Abrupt)) if count == after => {
-                server.abrupt_shutdown(Reason::INTERNAL_ERROR)
+        if let Some((after, kind)) = shutdown
+            && count == after
+        {
+            match kind {
+                Shutdown::Graceful => server.graceful_shutdown(),
+                Shutdown::Abrupt => server.abrupt_shutdown(Reason::INTERNAL_ERROR),
             }
-            _ => {}
         }
     }
     while let Some(task) = tasks.join_next().await {

@@ -64,8 +64,8 @@ impl Batcher {
         }
         let share = self.arms[self.using].share;
         if share > 0 && in_flight >= LEAST_IN_FLIGHT && in_flight >= connections * 2 {
-            let linger = Span::from_nanos(mean_latency.as_nanos() / share).min(LINGER_MAX);
-            return (in_flight.min(BATCH_MAX) as u32, linger);
+            let linger = Span::from_nanos(mean_latency.as_nanos() / share).min(MULTIPLEXED_LINGER_MAX);
+            return (BY_TIME_ALONE, linger);
         }
         match in_flight.checked_div(share) {
             None | Some(0 | 1) => (1, Span::ZERO),
@@ -124,6 +124,11 @@ impl Batcher {
 
 const ARMS: usize = 3;
 const BATCH_MAX: u64 = 64;
+/// More receptions than ever come at one time.
+const BY_TIME_ALONE: u32 = 4096;
+/// The longest hold with many requests on each connection. What reading and writing a connection costs
+/// is shared by the answers it then has, and those of a hundred connections take this long to come.
+const MULTIPLEXED_LINGER_MAX: Span = Span::from_millis(4);
 /// No answer is held longer, whatever a trial does.
 const LINGER_MAX: Span = Span::from_micros(500);
 /// With fewer requests in flight every arm waits for one.
@@ -189,9 +194,9 @@ mod tests {
         let mut batcher = Batcher::new(0);
         assert_eq!(batcher.hold(128, 4, Span::from_micros(800)), (1, Span::ZERO), "nothing tried yet");
         batcher.using = 1;
-        assert_eq!(batcher.hold(128, 4, Span::from_micros(800)), (64, Span::from_micros(200)));
+        assert_eq!(batcher.hold(128, 4, Span::from_micros(800)), (BY_TIME_ALONE, Span::from_micros(200)));
         batcher.using = 2;
-        assert_eq!(batcher.hold(128, 4, Span::from_micros(800)), (64, Span::from_micros(400)));
-        assert_eq!(batcher.hold(10_000, 100, Span::from_secs(1)), (64, LINGER_MAX));
+        assert_eq!(batcher.hold(128, 4, Span::from_micros(800)), (BY_TIME_ALONE, Span::from_micros(400)));
+        assert_eq!(batcher.hold(10_000, 100, Span::from_secs(1)), (BY_TIME_ALONE, MULTIPLEXED_LINGER_MAX));
     }
 }

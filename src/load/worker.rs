@@ -377,6 +377,8 @@ impl<'a> Worker<'a> {
         let until = self.next_deadline(edge);
         let timeout = until.map(|until| until.since(now));
         let (want, linger) = self.batch();
+        // Nothing is held past an edge.
+        let linger = timeout.map_or(linger, |timeout| linger.min(timeout));
         self.ring.enter(want, linger, timeout)
     }
 
