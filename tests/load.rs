@@ -8,6 +8,7 @@ use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
 
 use bench::load::plan::{Event, Limit, LoadPlan, Verify};
 use bench::load::{self, Control};
@@ -17,6 +18,9 @@ use common::{EVERY, Scripted, Socket, base64, check_identities, errors, is_http2
 use rustls::version::{TLS12, TLS13};
 
 const MS: u64 = 1_000_000;
+
+/// What a server takes for an answer where it matters.
+const THINKING: Duration = Duration::from_millis(60);
 
 /// Protocols, and M: how many requests are in flight on a connection.
 const LOADS: [(Protocol, u32); 6] = [
@@ -295,6 +299,35 @@ fn an_answer_before_the_whole_upload_is_counted() {
         assert_eq!(m.statuses.get("413"), Some(&3), "{protocol:?}: {:?}", m.errors);
         assert_eq!(m.requests.failed, 3);
         assert_eq!(m.connection.reopened == 0, is_http2(protocol), "{:?}", m.connection);
+    }
+}
+
+/// Latency ends with the last byte of the final response, and its first byte is no interim one. The server
+/// thinks in between; only what cannot be shorter is asserted.
+#[test]
+fn first_and_last_bytes_of_the_final_response_are_told_apart() {
+    for protocol in EVERY {
+        for in_body in [false, true] {
+            let server = Scripted::serve(protocol, move |peer| {
+                while let Some(asked) = peer.request() {
+                    let interim = Answer::hello().interim(103, &[("link", "</a>")]);
+                    let whole = peer.render(&asked, &interim);
+                    let final_length = peer.render(&asked, &Answer::hello()).len();
+                    let at = if in_body { whole.len() - 7 } else { whole.len() - final_length };
+                    peer.send(&whole[..at]);
+                    std::thread::sleep(THINKING);
+                    peer.send(&whole[at..]);
+                }
+            });
+            let m = run(&server.plan(1, Limit::Requests(1)));
+            assert_eq!((m.requests.ok, m.interim_responses), (1, 1), "{protocol:?}: {:?}", m.errors);
+            let (latency, first) = (m.latency_us.expect("a sample"), m.first_byte_us.expect("a sample"));
+            let thinking = THINKING.as_micros() as f64;
+            assert!(latency.min >= thinking, "{protocol:?}: {latency:?}");
+            // The first byte is read from a histogram, which is exact to a thousandth.
+            let apart = if in_body { latency.max - first.max } else { first.min };
+            assert!(apart >= 0.9 * thinking, "{protocol:?} {in_body}: {first:?} {latency:?}");
+        }
     }
 }
 
@@ -824,6 +857,18 @@ fn tls_cut_without_close_notify_is_no_end_of_a_response() {
         let kind = if is_http2(protocol) { "closed-before-response" } else { "closed-without-close-notify" };
         assert_eq!((m.requests.ok, errors(&m)), (0, vec![(kind.to_owned(), 2)]));
     }
+}
+
+/// A process begins with the peak that getrusage(2) has of its parent; the generator's figure is its own.
+#[test]
+fn peak_memory_is_the_generators_own() {
+    let ballast = vec![1u8; 200 << 20];
+    let server = Scripted::serve(Protocol::H1, |peer| peer.always(&Answer::hello()));
+    let m = common::in_a_process(&server.plan(1, Limit::Requests(10)));
+    assert_eq!(m.requests.ok, 10);
+    assert!(m.generator.peak_rss_kib < 100 * 1024, "{} KiB", m.generator.peak_rss_kib);
+    // It has to be there until the process was started.
+    assert_eq!(ballast.iter().map(|&byte| u64::from(byte)).sum::<u64>(), 200 << 20);
 }
 
 #[test]

@@ -11,9 +11,10 @@ pub(crate) mod hpack;
 mod socket;
 
 use std::any::Any;
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -485,6 +486,24 @@ pub(crate) fn finish(server: &Scripted, plan: &LoadPlan) -> Measurement {
     check_identities(&m);
     server.join();
     m
+}
+
+/// Runs a plan in a generator process of its own.
+pub(crate) fn in_a_process(plan: &LoadPlan) -> Measurement {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_bench"))
+        .args(["load", "--plan", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("bench starts");
+    let text = serde_json::to_string(plan).expect("a plan can be written");
+    child.stdin.take().expect("it is piped").write_all(text.as_bytes()).expect("it reads its plan");
+    let output = child.wait_with_output().expect("it ends");
+    let lines = String::from_utf8(output.stdout).expect("text");
+    match lines.lines().last().map(serde_json::from_str) {
+        Some(Ok(load::plan::Event::Measurement(m))) => *m,
+        other => panic!("{other:?}: {lines}"),
+    }
 }
 
 pub(crate) fn base64(bytes: &[u8]) -> String {

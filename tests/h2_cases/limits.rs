@@ -1,7 +1,7 @@
 //! How many requests a connection may carry: settings that are waited for and change, refusals, streams
 //! without an answer.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use bench::load::plan::{Limit, LoadPlan};
@@ -37,6 +37,36 @@ fn refused_streams_are_sent_again() {
             assert_eq!((server.requests(), server.answered()), (47, 40));
             assert_eq!(m.multiplexing.map(|multiplexing| multiplexing.refused), Some(7));
             assert_eq!(m.connection.opened, if keepalive { 1 } else { 47 });
+        }
+    }
+}
+
+/// The latency of a request that is sent again runs from its first send. The server thinks before it
+/// refuses; only what cannot be shorter is asserted.
+#[test]
+fn latency_runs_from_the_first_send() {
+    for protocol in HTTP2 {
+        for goaway in [true, false] {
+            let first = AtomicBool::new(true);
+            let server = Scripted::http2(protocol, move |h2| {
+                h2.settings(&[]);
+                while let Some(asked) = h2.request() {
+                    if first.swap(false, Ordering::SeqCst) {
+                        std::thread::sleep(Duration::from_millis(60));
+                        if goaway {
+                            h2.goaway(0, frame::NO_ERROR);
+                            return;
+                        }
+                        h2.reset(asked.stream, frame::REFUSED_STREAM);
+                    } else {
+                        h2.respond(&asked, &Answer::hello());
+                    }
+                }
+            });
+            let m = finish(&server, &server.multiplexed(1, 1));
+            assert_eq!((m.requests.ok, m.requests.replayed), (1, 1), "{protocol:?}: {:?}", m.errors);
+            let latency = m.latency_us.expect("a sample");
+            assert!(latency.min >= 60_000.0, "{protocol:?} {goaway}: {latency:?}");
         }
     }
 }
