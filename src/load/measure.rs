@@ -3,8 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use nix::sys::resource::{UsageWho, getrusage};
-
 use super::plan::{Limit, LoadPlan};
 use super::record::{Counts, Latencies, Record, Stage};
 use super::worker::{Outcome, Usage};
@@ -217,9 +215,12 @@ fn thread(plan: &LoadPlan, index: usize, usage: &Usage, length: Option<Span>) ->
     }
 }
 
-/// Largest resident memory of this process so far in KiB (getrusage(2)).
+/// Largest resident memory of this process so far in KiB (`VmHWM` of proc_pid_status(5)). What getrusage(2)
+/// has is at least what the process had that started this one, since execve(2) passes it on.
 fn resident_kib() -> u64 {
-    getrusage(UsageWho::RUSAGE_SELF).map_or(0, |usage| u64::try_from(usage.max_rss()).unwrap_or(0))
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.and_then(|line| line.trim().strip_suffix(" kB")?.parse().ok()).unwrap_or(0)
 }
 
 /// Figures of what a worker recorded: quantiles from the histogram, mean and extremes exact.

@@ -86,7 +86,7 @@ const BROKEN: &[Broken] = &[
     ("invalid-setting", PROTO, |h2, _| send(h2, Frame::settings(&[(frame::MAX_FRAME_SIZE, 16_383)]))),
     ("invalid-setting", PROTO, |h2, _| send(h2, Frame::settings(&[(frame::MAX_FRAME_SIZE, 1 << 24)]))),
     // §6.9: windows.
-    ("window-overflow", PROTO, |h2, _| send(h2, Frame::window_update(0, 0))),
+    ("zero-increment", PROTO, |h2, _| send(h2, Frame::window_update(0, 0))),
     ("window-overflow", FLOW, |h2, _| send(h2, Frame::window_update(0, 0x7fff_ffff))),
     ("window-overflow", FLOW, |h2, id| {
         h2.send(&[

@@ -60,7 +60,7 @@ const MALFORMED: &[Malformed] = &[
         ]
     }),
     // An increment of 0 (RFC 9113 §6.9), and a window beyond 2^31 - 1 (§6.9.1).
-    ("stream-window-overflow", PROTOCOL, |id| vec![Frame::window_update(id, 0)]),
+    ("stream-zero-increment", PROTOCOL, |id| vec![Frame::window_update(id, 0)]),
     ("stream-window-overflow", frame::FLOW_CONTROL_ERROR, |id| vec![Frame::window_update(id, 0x7fff_ffff)]),
     ("priority-size", frame::FRAME_SIZE_ERROR, |id| vec![Frame::new(frame::PRIORITY, 0, id, &[0; 4])]),
     ("priority-size", frame::FRAME_SIZE_ERROR, |id| vec![Frame::new(frame::PRIORITY, 0, id, &[0; 6])]),

@@ -639,6 +639,10 @@ impl<T: Default + Clone> Connection<T> {
             if data.padding > data.left {
                 return Err(Violation::Padding);
             }
+            // Padding alone is as empty as no payload at all.
+            if data.padding == data.left && !data.end {
+                self.idle()?;
+            }
         }
         let here = input.len().min((data.left - data.padding) as usize);
         if here > 0 {
@@ -1004,12 +1008,19 @@ impl<T: Default + Clone> Connection<T> {
         } else {
             self.number_of(header, payload)?
         } & STREAM_MASK;
-        let grown = |window: i32| if increment == 0 { None } else { window.checked_add(increment as i32) };
+        let grown = |window: i32| window.checked_add(increment as i32);
         if header.stream == 0 {
+            if increment == 0 {
+                return Err(Violation::ZeroIncrement);
+            }
             self.window = grown(self.window).ok_or(Violation::WindowOverflow)?;
             return Ok(());
         }
         let Some(stream) = self.streams.get(header.stream) else { return Ok(()) };
+        if increment == 0 {
+            self.fail(header.stream, StreamViolation::ZeroIncrement, responses);
+            return Ok(());
+        }
         let Some(window) = grown(stream.window) else {
             self.fail(header.stream, StreamViolation::WindowOverflow, responses);
             return Ok(());

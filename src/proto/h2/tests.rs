@@ -315,7 +315,7 @@ fn malformed_responses_fail_alone() {
         ),
         (StreamViolation::BodyNotAllowed, [head(NO_CONTENT), data(0, b"x")].concat()),
         (StreamViolation::TrailersWithoutEnd, [head(OK), head(&[0x00, 1, b'x', 1, b'y'])].concat()),
-        (StreamViolation::WindowOverflow, window_update(1, 0)),
+        (StreamViolation::ZeroIncrement, window_update(1, 0)),
         (StreamViolation::WindowOverflow, window_update(1, 0x7fff_ffff)),
         (StreamViolation::PrioritySize, frame(kind::PRIORITY, 0, 1, b"four")),
     ] {
@@ -403,7 +403,7 @@ fn connection_errors() {
         ("frame size 16383", Violation::InvalidSetting, settings(&[(setting::MAX_FRAME_SIZE, 16_383)])),
         ("frame size 2^24", Violation::InvalidSetting, settings(&[(setting::MAX_FRAME_SIZE, 1 << 24)])),
         ("window 2^31", Violation::WindowOverflow, settings(&[(setting::INITIAL_WINDOW_SIZE, 1 << 31)])),
-        ("increment 0", Violation::WindowOverflow, window_update(0, 0)),
+        ("increment 0", Violation::ZeroIncrement, window_update(0, 0)),
         ("window beyond 2^31 - 1", Violation::WindowOverflow, window_update(0, 0x7fff_ffff)),
         ("GOAWAY takes back", Violation::GoawayIncreases, [goaway(1, 0), goaway(3, 0)].concat()),
         ("PINGs", Violation::Flood, many(&frame(kind::PING, flag::ACK, 0, &[0; 8]))),

@@ -39,9 +39,12 @@ pub enum Violation {
     /// A setting with a value out of its range (RFC 9113 §6.5.2).
     #[error("a setting out of its range")]
     InvalidSetting,
-    /// A window that grew by nothing or beyond 2^31 − 1 (RFC 9113 §6.9).
-    #[error("a flow-control window that grew by nothing, or beyond its limit")]
+    /// A window that grew beyond 2^31 − 1 (RFC 9113 §6.9.1).
+    #[error("a flow-control window that grew beyond its limit")]
     WindowOverflow,
+    /// A WINDOW_UPDATE by 0 (RFC 9113 §6.9).
+    #[error("a flow-control window that grew by nothing")]
+    ZeroIncrement,
     /// More DATA than the window allowed (RFC 9113 §6.9.1).
     #[error("more data than the flow-control window allowed")]
     FlowControl,
@@ -83,9 +86,12 @@ pub enum StreamViolation {
     /// Content-Length and the sum of DATA differ (RFC 9113 §8.1.1).
     #[error("a body of another length than Content-Length says")]
     ContentLengthMismatch,
-    /// A stream's window grew by nothing or beyond 2^31 − 1 (RFC 9113 §6.9).
-    #[error("a stream's flow-control window that grew by nothing, or beyond its limit")]
+    /// A stream's window grew beyond 2^31 − 1 (RFC 9113 §6.9.1).
+    #[error("a stream's flow-control window that grew beyond its limit")]
     WindowOverflow,
+    /// A WINDOW_UPDATE of a stream by 0 (RFC 9113 §6.9).
+    #[error("a stream's flow-control window that grew by nothing")]
+    ZeroIncrement,
     /// More DATA than the stream's window allowed (RFC 9113 §6.9.1).
     #[error("more data than the stream's flow-control window allowed")]
     FlowControl,
@@ -110,6 +116,7 @@ impl Violation {
             Self::PushPromise => "push-promise",
             Self::InvalidSetting => "invalid-setting",
             Self::WindowOverflow => "window-overflow",
+            Self::ZeroIncrement => "zero-increment",
             Self::FlowControl => "flow-control",
             Self::GoawayIncreases => "goaway-increases",
             Self::Flood => "flood",
@@ -143,6 +150,7 @@ impl StreamViolation {
             Self::BodyNotAllowed => "body-not-allowed",
             Self::ContentLengthMismatch => "content-length-mismatch",
             Self::WindowOverflow => "stream-window-overflow",
+            Self::ZeroIncrement => "stream-zero-increment",
             Self::FlowControl => "stream-flow-control",
             Self::PrioritySize => "priority-size",
         }
