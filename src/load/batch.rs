@@ -96,8 +96,11 @@ impl Batcher {
 
     fn close_epoch(&mut self, now: Instant, rate: f64) {
         let arm = &mut self.arms[self.using];
-        arm.rate = Some(arm.rate.map_or(rate, |old| old + (rate - old) * WEIGHT));
         arm.trials = arm.trials.saturating_add(1);
+        // The mean of the first stretches, then one that forgets: a single stretch is off by several
+        // percent, which is more than arms may differ by.
+        let weight = (1.0 / f64::from(arm.trials)).max(WEIGHT);
+        arm.rate = Some(arm.rate.map_or(rate, |old| old + (rate - old) * weight));
         let top = self.arms.iter().filter_map(|arm| arm.rate).fold(0.0, f64::max);
         // The largest batch that costs no throughput.
         self.best = (0..ARMS)
@@ -108,7 +111,7 @@ impl Batcher {
         if self.using != self.best {
             let lost = arm.rate.is_some_and(|rate| rate < top * HOPELESS);
             arm.pause =
-                if lost { Span::from_nanos(arm.pause.as_nanos() * 2).min(PAUSE_MAX) } else { TRIAL_PAUSE };
+                if lost { Span::from_nanos(arm.pause.as_nanos() * 4).min(PAUSE_MAX) } else { TRIAL_PAUSE };
             arm.next_trial = now + arm.pause;
         }
         let lost = |arm: &Arm| arm.trials > 0 && arm.rate.is_some_and(|rate| rate < top * HOPELESS);
@@ -137,8 +140,8 @@ const LEAST_IN_FLIGHT: u64 = 4;
 const EPOCH: Span = Span::from_millis(8);
 const EPOCH_ANSWERS: u64 = 64;
 const EPOCH_WAITS: u32 = 4;
-const WEIGHT: f64 = 0.25;
-const FIRST_TRIALS: u32 = 4;
+const WEIGHT: f64 = 0.125;
+const FIRST_TRIALS: u32 = 6;
 /// A batch is kept when its rate is at least this share of the best.
 const AS_GOOD: f64 = 0.965;
 /// Below this share of the best, trials become rarer.

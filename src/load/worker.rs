@@ -100,6 +100,8 @@ struct Slot {
     generation: u32,
     link: Link,
     receiving: bool,
+    /// It stands in [`Worker::touched`].
+    touched: bool,
     was_up: bool,
     tried: bool,
     /// Failures since the last answered request.
@@ -121,6 +123,8 @@ pub struct Worker<'a> {
     batcher: Batcher,
     /// Slots whose request goes out with the next submission.
     begun: Vec<u32>,
+    /// Slots on which something happened since the last submission.
+    touched: Vec<u32>,
     completions: Vec<Completion>,
     retries: BinaryHeap<Reverse<(Instant, u32)>>,
     next_scan: Instant,
@@ -158,6 +162,7 @@ impl<'a> Worker<'a> {
                     generation: 0,
                     link: Link::Down,
                     receiving: false,
+                    touched: false,
                     was_up: false,
                     tried: false,
                     failures: 0,
@@ -178,6 +183,7 @@ impl<'a> Worker<'a> {
             pace: Pace::default(),
             batcher,
             begun: Vec::new(),
+            touched: Vec::new(),
             completions: Vec::new(),
             retries: BinaryHeap::new(),
             next_scan: Instant::default(),
@@ -467,6 +473,19 @@ impl<'a> Worker<'a> {
                 self.connect_or_wait(slot)?;
             }
         }
+        self.send_all()
+    }
+
+    /// Begins and sends what can be on every connection that was touched.
+    #[inline]
+    fn send_all(&mut self) -> io::Result<()> {
+        let mut touched = std::mem::take(&mut self.touched);
+        for index in touched.drain(..) {
+            self.slots[index as usize].touched = false;
+            self.fill(index);
+            self.transmit(index)?;
+        }
+        self.touched = touched;
         Ok(())
     }
 
@@ -545,7 +564,8 @@ impl<'a> Worker<'a> {
         }
         self.record.now().sent += result as u64;
         self.slots[token.slot as usize].client.sent(result as usize, None);
-        self.transmit(token.slot)
+        self.touch(token.slot);
+        Ok(())
     }
 
     fn on_sent(&mut self, token: Token, result: i32, spare: Option<Vec<u8>>) -> io::Result<()> {
@@ -560,7 +580,8 @@ impl<'a> Worker<'a> {
             return self.ring.send(token.slot, token.generation, spare);
         }
         self.slots[token.slot as usize].client.sent(sent, Some(spare));
-        self.transmit(token.slot)
+        self.touch(token.slot);
+        Ok(())
     }
 
     /// A send that was to be done at once was not: the rest goes the slower way.
@@ -580,17 +601,24 @@ impl<'a> Worker<'a> {
     #[inline]
     fn after(&mut self, index: u32, step: Step) -> io::Result<()> {
         match step {
-            Step::Going => {
-                self.fill(index);
-                self.transmit(index)
-            }
+            Step::Going => self.touch(index),
             Step::Established => {
                 self.established(index);
-                self.fill(index);
-                self.transmit(index)
+                self.touch(index);
             }
-            Step::Finished => self.replace(index, None),
-            Step::Failed(fault) => self.replace(index, Some(fault)),
+            Step::Finished => self.replace(index, None)?,
+            Step::Failed(fault) => self.replace(index, Some(fault))?,
+        }
+        Ok(())
+    }
+
+    /// Something happened on a connection: once the completions at hand are all handled it may have
+    /// requests to begin and bytes to send. What came in several receptions is answered by one send.
+    #[inline]
+    fn touch(&mut self, index: u32) {
+        let slot = &mut self.slots[index as usize];
+        if !std::mem::replace(&mut slot.touched, true) {
+            self.touched.push(index);
         }
     }
 
