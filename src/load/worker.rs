@@ -527,7 +527,7 @@ impl<'a> Worker<'a> {
                 self.record.now().received += input.len() as u64;
                 slot.client.received(&mut self.job, &mut self.record, self.now, input)
             }
-            0 => slot.client.closed(&mut self.job, &mut self.record, self.now),
+            0 => slot.client.closed(&self.job, &mut self.record, self.now),
             // The buffers were all in use; they come back with this batch.
             errno if errno == -(Errno::ENOBUFS as i32) => Step::Going,
             errno => Step::Failed(errno_fault(Phase::Read, errno)),
@@ -657,6 +657,7 @@ impl<'a> Worker<'a> {
                         // failure is worth a completion.
                         self.record.now().sent += (all - from) as u64;
                         slot.client.sent(all - from, None);
+                        return Ok(());
                     }
                 }
                 Transmit::Bytes(bytes) if bytes.len() <= QUIET_SEND => {
@@ -664,6 +665,8 @@ impl<'a> Worker<'a> {
                     self.record.now().sent += len as u64;
                     let spare = self.ring.send_now(index, slot.generation, bytes)?;
                     slot.client.sent(len, Some(spare));
+                    // A client with more to send gives more at a time.
+                    return Ok(());
                 }
                 Transmit::Bytes(bytes) => self.ring.send(index, slot.generation, bytes)?,
             }

@@ -1,8 +1,8 @@
 //! Owns the HTTP/1.1 exchange of one connection: one request at a time, and its response.
 
-use super::{Expectation, Step, fault};
+use super::{Expectation, Job, Step, fault};
 use crate::load::record::{Completion, Fault, Record};
-use crate::proto::h1::{Event, Head, HeadMemo, Reader, Version, Violation};
+use crate::proto::h1::{Event, Head, Reader, Version, Violation};
 use crate::results::Phase;
 use crate::time::Instant;
 
@@ -22,18 +22,6 @@ pub(super) struct Exchange {
     body: u64,
     /// Bytes of the request handed to the transport.
     pub(super) handed: usize,
-}
-
-/// What an exchange needs of the job.
-pub(super) struct Task<'a> {
-    pub(super) memo: &'a mut HeadMemo,
-    pub(super) expect: &'a Expectation,
-    /// Bytes of the whole request.
-    pub(super) length: usize,
-    pub(super) head_request: bool,
-    pub(super) keepalive: bool,
-    /// A send is under way.
-    pub(super) sending: bool,
 }
 
 impl Exchange {
@@ -69,21 +57,22 @@ impl Exchange {
     #[inline]
     pub(super) fn received(
         &mut self,
-        task: &mut Task<'_>,
+        job: &mut Job,
         record: &mut Record,
         now: Instant,
         mut input: &[u8],
+        sending: bool,
     ) -> Step {
         if self.outstanding && !self.begun {
             self.begun = true;
             self.first_byte = now;
         }
         while !input.is_empty() {
-            match self.reader.next(task.memo, &mut input) {
-                Ok(Event::Body(bytes)) => self.take_body(task.expect, bytes),
+            match self.reader.next(&mut job.memo, &mut input) {
+                Ok(Event::Body(bytes)) => self.take_body(&job.expect, bytes),
                 Ok(Event::End) => {
-                    self.complete(task, record, now);
-                    if !self.reusable(task) {
+                    self.complete(job, record, now);
+                    if !self.reusable(job, sending) {
                         return Step::Finished;
                     }
                 }
@@ -102,18 +91,18 @@ impl Exchange {
             }
         }
         // A response without a body ends with its head, and says so without further input.
-        self.finish_empty(task, record, now)
+        self.finish_empty(job, record, now, sending)
     }
 
     #[inline]
-    fn finish_empty(&mut self, task: &mut Task<'_>, record: &mut Record, now: Instant) -> Step {
+    fn finish_empty(&mut self, job: &mut Job, record: &mut Record, now: Instant, sending: bool) -> Step {
         if !self.outstanding {
             return Step::Going;
         }
-        match self.reader.next(task.memo, &mut &[][..]) {
+        match self.reader.next(&mut job.memo, &mut &[][..]) {
             Ok(Event::End) => {
-                self.complete(task, record, now);
-                if self.reusable(task) { Step::Going } else { Step::Finished }
+                self.complete(job, record, now);
+                if self.reusable(job, sending) { Step::Going } else { Step::Finished }
             }
             Ok(_) => Step::Going,
             Err(violation) => Step::Failed(violation_fault(violation)),
@@ -123,11 +112,11 @@ impl Exchange {
     /// Whether the connection may carry another request. An answer that came before the whole request
     /// was sent leaves one whose other half is in the middle of a message.
     #[inline]
-    fn reusable(&self, task: &Task<'_>) -> bool {
-        task.keepalive
+    fn reusable(&self, job: &Job, sending: bool) -> bool {
+        job.keepalive
             && self.head.is_some_and(|head| head.keep_alive)
-            && !task.sending
-            && self.handed >= task.length
+            && !sending
+            && self.handed >= job.request.image().len()
     }
 
     #[inline]
@@ -137,23 +126,23 @@ impl Exchange {
     }
 
     #[inline]
-    fn complete(&mut self, task: &Task<'_>, record: &mut Record, now: Instant) {
+    fn complete(&mut self, job: &Job, record: &mut Record, now: Instant) {
         let Some(Head { status, .. }) = self.head else { return };
         let (body, differs) = (self.body, self.differs);
-        let unexpected = task.expect.unexpected(status, body, differs, task.head_request);
+        let unexpected = job.expect.unexpected(status, body, differs, job.head_request);
         self.outstanding = false;
         self.served = true;
         let (started, first_byte) = (self.started, self.first_byte);
         record.completed(&Completion { started, first_byte, status, body, unexpected }, now);
     }
 
-    pub(super) fn closed(&mut self, task: &Task<'_>, record: &mut Record, now: Instant) -> Step {
+    pub(super) fn closed(&mut self, job: &Job, record: &mut Record, now: Instant) -> Step {
         if !self.outstanding {
             return Step::Finished;
         }
         match self.reader.close() {
             Ok(true) => {
-                self.complete(task, record, now);
+                self.complete(job, record, now);
                 Step::Finished
             }
             Ok(false) => Step::Failed(fault(

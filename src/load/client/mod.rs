@@ -217,7 +217,7 @@ impl Client {
     }
 
     /// The peer closed the connection.
-    pub fn closed(&mut self, job: &mut Job, record: &mut Record, now: Instant) -> Step {
+    pub fn closed(&mut self, job: &Job, record: &mut Record, now: Instant) -> Step {
         let frames_end_bodies = matches!(self.http, Http::H2(_)) && self.established;
         if self.tls.is_none() || frames_end_bodies {
             return self.http.closed(job, record, now);
@@ -451,7 +451,7 @@ impl Http {
         sending: bool,
     ) -> Step {
         match (self, &job.request) {
-            (Self::H1(exchange), _) => exchange.received(&mut task(job, sending), record, now, input),
+            (Self::H1(exchange), _) => exchange.received(job, record, now, input, sending),
             (Self::H2(exchanges), Request::H2(request)) => {
                 exchanges.received(request, input, &mut books(job, record, replays, now), job.keepalive)
             }
@@ -460,9 +460,9 @@ impl Http {
         }
     }
 
-    fn closed(&mut self, job: &mut Job, record: &mut Record, now: Instant) -> Step {
+    fn closed(&mut self, job: &Job, record: &mut Record, now: Instant) -> Step {
         match self {
-            Self::H1(exchange) => exchange.closed(&task(job, false), record, now),
+            Self::H1(exchange) => exchange.closed(job, record, now),
             Self::H2(exchanges) => exchanges.closed(),
         }
     }
@@ -515,18 +515,6 @@ impl Expectation {
         } else {
             None
         }
-    }
-}
-
-#[inline]
-fn task(job: &mut Job, sending: bool) -> h1::Task<'_> {
-    h1::Task {
-        memo: &mut job.memo,
-        expect: &job.expect,
-        length: job.request.image().len(),
-        head_request: job.head_request,
-        keepalive: job.keepalive,
-        sending,
     }
 }
 
