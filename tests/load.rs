@@ -827,6 +827,20 @@ fn http1_answers_to_the_preface_are_the_wrong_protocol() {
 }
 
 #[test]
+fn frames_in_answer_to_http1_are_the_wrong_protocol() {
+    for protocol in [Protocol::H1, Protocol::H1s] {
+        let server = Scripted::start(protocol, |conn| {
+            conn.send(&[0, 0, 0, 4, 0, 0, 0, 0, 0]);
+            conn.take(1);
+        });
+        let m = run(&server.plan(1, Limit::Requests(2)));
+        check_identities(&m);
+        assert_eq!(m.requests.ok, 0, "{protocol:?}");
+        assert!(m.errors.iter().any(|e| e.kind == "wrong-protocol"), "{protocol:?}: {:?}", m.errors);
+    }
+}
+
+#[test]
 fn a_certificate_is_checked_only_when_asked() {
     for protocol in [Protocol::H1s, Protocol::H2] {
         let server = Scripted::serve(protocol, |peer| peer.always(&Answer::hello()));
@@ -922,6 +936,8 @@ fn plans_that_make_no_sense_are_refused() {
         ];
         if !is_http2(protocol) {
             changes.push((|p| p.concurrency = 2, "one request at a time"));
+        } else {
+            changes.push((|p| (p.connections, p.concurrency) = (1000, 2000), "more than 1000000"));
         }
         for (change, part) in changes {
             let mut plan = good.clone();

@@ -89,7 +89,7 @@ pub struct Args {
     /// How to wait for answers: poll the ring, sleep in the kernel, or as fits the load
     #[arg(long, value_enum, default_value_t = WaitName::Auto, value_name = "HOW")]
     wait: WaitName,
-    /// When sleeping, wake up for so many answers at once; 0: as found out while running
+    /// When sleeping, wake up for so many receptions at once (HTTP/1.1: answers); 0: as found out while running
     #[arg(long, default_value_t = 0, value_name = "N")]
     batch: u32,
     /// Print the measurement as JSON (docs/results-format.md)
@@ -226,6 +226,9 @@ fn could_not(message: &str) -> Exit {
     Exit::CouldNot
 }
 
+/// Signals so close together are one.
+const SAME_SIGNAL: Span = Span::from_millis(250);
+
 /// The first Ctrl-C or SIGTERM ends the run, a second one the process.
 fn stop_on_signals(control: &Control) -> Result<(), String> {
     use signal_hook::consts::{SIGINT, SIGTERM};
@@ -234,11 +237,14 @@ fn stop_on_signals(control: &Control) -> Result<(), String> {
         .map_err(|error| format!("cannot handle signals: {error}"))?;
     let control = control.clone();
     std::thread::spawn(move || {
-        for (count, signal) in signals.forever().enumerate() {
-            if count > 0 {
+        let mut first = None;
+        for signal in signals.forever() {
+            let first = *first.get_or_insert_with(crate::clock::now);
+            control.stop();
+            // timeout(1) signals the process and then its group: that is one wish, not two.
+            if crate::clock::now().since(first) > SAME_SIGNAL {
                 std::process::exit(128 + signal);
             }
-            control.stop();
         }
     });
     Ok(())

@@ -72,6 +72,7 @@ pub(super) fn measurement(
     };
     measurement.warnings = warnings(plan, &measurement);
     measurement.warnings.extend(late_edge(&outcomes, length));
+    measurement.warnings.extend(early_answers(plan, &measurement));
     Ok(measurement)
 }
 
@@ -162,6 +163,7 @@ fn connections(outcomes: &[Outcome], record: &Record) -> Connections {
         attempted: sum(|o| o.attempted),
         opened: sum(|o| o.opened),
         reopened: sum(|o| o.reopened),
+        reopened_in_window: Some(record.reopened),
         failed: sum(|o| o.failed),
         peak: sum(|o| o.peak),
         stalled: sum(|o| o.stalled),
@@ -248,6 +250,21 @@ fn late_edge(outcomes: &[Outcome], length: Option<Span>) -> Option<Warning> {
     })
 }
 
+/// Responses that came before the requests were sent, whose rest then was not (RFC 9113 §8.1).
+fn early_answers(plan: &LoadPlan, m: &Measurement) -> Option<Warning> {
+    // Of base64, give or take the padding.
+    let body = (plan.request.body.len() / 4 * 3) as u64;
+    let early = body > 0 && m.transfer.sent_bytes < m.requests.ok.saturating_mul(body) / 2;
+    early.then(|| Warning {
+        code: "early-answers".into(),
+        text: format!(
+            "{} bytes were sent for {} answers to requests with some {body} each: the server answers before it has the \
+             bodies, and their rest is not sent",
+            m.transfer.sent_bytes, m.requests.ok
+        ),
+    })
+}
+
 /// What a user should know before believing the figures, and what to do.
 fn warnings(plan: &LoadPlan, m: &Measurement) -> Vec<Warning> {
     let mut warnings = Vec::new();
@@ -275,12 +292,12 @@ fn warnings(plan: &LoadPlan, m: &Measurement) -> Vec<Warning> {
             ),
         );
     }
-    if m.keepalive && m.connection.reopened > m.requests.ok / 10 {
+    if m.keepalive && m.lifetime.ok > 0 && m.connection.reopened > m.lifetime.ok / 10 {
         warn(
             "not-kept-alive",
             format!(
                 "{} connections were opened again for {} requests: the server closes them; look at its keep-alive settings",
-                m.connection.reopened, m.requests.ok
+                m.connection.reopened, m.lifetime.ok
             ),
         );
     }

@@ -229,6 +229,13 @@ fn validate(plan: &LoadPlan) -> Result<(), LoadError> {
             plan.concurrency
         ));
     }
+    let in_flight = u64::from(plan.connections) * u64::from(plan.concurrency);
+    if plan.concurrency > 1 && in_flight > MOST_IN_FLIGHT {
+        return bad(format!(
+            "{} x {} requests at once are more than {MOST_IN_FLIGHT}, the most that are useful on one machine; use fewer",
+            plan.connections, plan.concurrency
+        ));
+    }
     match plan.limit {
         Limit::DurationNs(0) | Limit::Requests(0) => {
             return bad("a window of nothing measures nothing".into());
@@ -427,6 +434,8 @@ fn conduct(
 /// Descriptors besides the sockets: the ring, an eventfd, standard streams, a socket on its way into
 /// the ring, for each of many workers.
 const SPARE_DESCRIPTORS: u64 = 128;
+/// C·M at most: beyond it memory and the time to begin them all are what is measured.
+const MOST_IN_FLIGHT: u64 = 1_000_000;
 const LOOPBACK_SOURCES: u8 = 32;
 /// Requests in flight on one worker up to which `auto` polls: with more, an answer is nearly always
 /// there already, and sleeping for several costs less than asking for each.

@@ -43,7 +43,8 @@ pub struct LoadPlan {
     pub keepalive: bool,
     /// How the worker waits for completions.
     pub wait: WaitMode,
-    /// Responses to wait for before a sleeping worker wakes up; 0: decided by load.
+    /// Receptions to wait for before a sleeping worker wakes up; 0: decided by load. A connection with
+    /// several requests in flight may bring several responses in one.
     pub batch: u32,
     /// Check the server's certificate against the system's roots, or this PEM file; `null`: accept any.
     pub verify: Option<Verify>,

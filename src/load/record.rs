@@ -298,6 +298,8 @@ pub struct Record {
     /// GOAWAY frames and refused streams of the window.
     goaways: u64,
     refused: u64,
+    /// Connections opened in place of an earlier one, in the window.
+    pub reopened: u64,
     /// The first stalls of the whole life.
     pub stalls: Vec<Stall>,
     mean_latency: Span,
@@ -325,6 +327,7 @@ impl Record {
             multiplexing: None,
             goaways: 0,
             refused: 0,
+            reopened: 0,
             stalls: Vec::new(),
             mean_latency: Span::ZERO,
         }
@@ -477,6 +480,11 @@ impl Record {
         self.goaways += u64::from(self.stage == Stage::Window);
     }
 
+    /// A connection took the place of an earlier one.
+    pub fn reopened(&mut self) {
+        self.reopened += u64::from(self.stage == Stage::Window);
+    }
+
     /// A stream was refused.
     pub fn refused(&mut self) {
         self.refused += u64::from(self.stage == Stage::Window);
@@ -532,6 +540,7 @@ impl Record {
         self.answers += other.answers;
         self.goaways += other.goaways;
         self.refused += other.refused;
+        self.reopened += other.reopened;
         if let Some(seen) = other.multiplexing {
             let mine = self.multiplexing.unwrap_or(seen);
             self.multiplexing = Some(Multiplexing {

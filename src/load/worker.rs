@@ -444,7 +444,8 @@ impl<'a> Worker<'a> {
     fn scan_interval(&self) -> Option<Span> {
         // Stalls are looked for whether or not there is a timeout.
         let timeout = if self.assignment.timeout.is_zero() { STALL_SCAN } else { self.assignment.timeout };
-        let request = Some(timeout.min(STALL_SCAN)).filter(|_| self.record.in_flight > 0);
+        let barred = self.up > 0 && !self.pace.exhausted();
+        let request = Some(timeout.min(STALL_SCAN)).filter(|_| self.record.in_flight > 0 || barred);
         let connect = Some(self.assignment.connect_timeout).filter(|_| self.connecting > 0);
         let shortest = request.into_iter().chain(connect).min()?;
         Some(Span::from_nanos((shortest.as_nanos() / 16).clamp(1_000_000, 100_000_000)))
@@ -681,7 +682,10 @@ impl<'a> Worker<'a> {
         self.connecting -= 1;
         self.up += 1;
         self.outcome.opened += 1;
-        self.outcome.reopened += u64::from(slot.was_up && self.assignment.keepalive);
+        if slot.was_up && self.assignment.keepalive {
+            self.outcome.reopened += 1;
+            self.record.reopened();
+        }
         self.outcome.peak = self.outcome.peak.max(self.up);
         slot.was_up = true;
         self.record.connected(self.now.since(slot.begun));
@@ -821,6 +825,12 @@ impl<'a> Worker<'a> {
                 && let Some(stall) = slot.client.stall(self.now)
             {
                 self.record.stalled(stall);
+            }
+            if slot.link == Link::Up
+                && let Some(fault) = slot.client.barred(self.now)
+            {
+                self.replace(index, Some(fault))?;
+                continue;
             }
             if slot.link == Link::Connecting && self.now.since(slot.begun) > connect_timeout {
                 let late = fault(Phase::Tls, "timeout", "no connection within the connect timeout");

@@ -443,9 +443,16 @@ pub(super) fn sum(cell: &CellRecord, count: Count) -> Option<u64> {
     rounds.filter_map(|round| round.measurement.as_ref()).map(count).reduce(u64::saturating_add)
 }
 
+/// Connections of the window that took the place of one that ended; over the whole life in files that
+/// know no better.
+pub(super) fn reopened(m: &Measurement) -> u64 {
+    let of_the_window = m.connection.reopened_in_window.unwrap_or(m.connection.reopened);
+    if m.keepalive { of_the_window } else { 0 }
+}
+
 /// What happens to the connections and requests of a cell, over all rounds.
 const EVENTS: [(&str, Count); 3] = [
-    ("connections reopened", |m| if m.keepalive { m.connection.reopened } else { 0 }),
+    ("connections reopened", reopened),
     ("requests sent again", |m| m.requests.replayed),
     ("requests interrupted", |m| m.requests.interrupted),
 ];

@@ -152,7 +152,7 @@ fn observations(cell: &CellRecord) -> Vec<String> {
     if stalled > 0 {
         notes.push(format!("{stalled} connections completed nothing in the last second of the window"));
     }
-    let reopened = sum(|m| if m.keepalive { m.connection.reopened } else { 0 });
+    let reopened = sum(grid::reopened);
     if reopened > 0 {
         let goaways = sum(|m| m.multiplexing.map_or(0, |m| m.goaways));
         let how = if goaways > 0 {

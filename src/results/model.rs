@@ -660,6 +660,9 @@ pub struct Connections {
     pub opened: u64,
     /// Of `opened`: replacements of an earlier one.
     pub reopened: u64,
+    /// Of `reopened`: in the window; `null` in files of format 1.0.
+    #[serde(default)]
+    pub reopened_in_window: Option<u64>,
     /// Attempts that failed.
     pub failed: u64,
     /// Most established at one time.

@@ -71,6 +71,36 @@ fn latency_runs_from_the_first_send() {
     }
 }
 
+/// Without SETTINGS a connection never carries a second request, so that one that timed out is replaced.
+#[test]
+fn settings_that_never_come_cost_the_connection() {
+    for protocol in HTTP2 {
+        let server = Scripted::http2(protocol, |h2| while h2.request().is_some() {});
+        let plan = LoadPlan { timeout_ns: 200 * MS, ..server.multiplexed(2, 3) };
+        let m = finish(&server, &plan);
+        assert_eq!((m.requests.ok, m.requests.failed), (0, 3), "{protocol:?}: {:?}", m.errors);
+        assert!(m.connection.attempted >= 3, "{protocol:?}: {:?}", m.connection);
+        let of =
+            |kind: &str| m.errors.iter().filter(|e| e.kind == kind).map(|e| (e.phase, e.requests)).next();
+        assert_eq!(of("response"), Some((Phase::Timeout, 3)), "{protocol:?}: {:?}", m.errors);
+        assert_eq!(of("settings"), Some((Phase::Timeout, 0)), "{protocol:?}: {:?}", m.errors);
+    }
+}
+
+#[test]
+fn a_server_that_allows_no_streams_is_named() {
+    for protocol in HTTP2 {
+        let server = Scripted::http2(protocol, |h2| {
+            h2.settings(&[(frame::MAX_CONCURRENT_STREAMS, 0)]);
+            while h2.request().is_some() {}
+        });
+        let m = finish(&server, &server.plan(1, Limit::DurationNs(2600 * MS)));
+        assert_eq!((m.requests.ok, m.requests.failed), (0, 0), "{protocol:?}: {:?}", m.errors);
+        let named = m.errors.iter().any(|e| (e.phase, &e.kind[..]) == (Phase::Refused, "no-streams-allowed"));
+        assert!(named, "{protocol:?}: {:?}", m.errors);
+    }
+}
+
 #[test]
 fn a_server_that_refuses_for_ever_is_given_up() {
     for protocol in HTTP2 {

@@ -48,6 +48,11 @@ impl Exchanges {
         self.served |= books.served;
         match done {
             Err(violation) => Step::Failed(violation_fault(violation)),
+            Ok(()) if self.connection.finished() && !self.served => Step::Failed(fault(
+                Phase::Refused,
+                "goaway",
+                "the server ended the connection (GOAWAY) before it answered anything",
+            )),
             Ok(()) if self.connection.finished() => Step::Finished,
             // A connection for one request has ended with it, answered or refused.
             Ok(()) if !keepalive && books.ended => Step::Finished,

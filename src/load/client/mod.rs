@@ -380,6 +380,10 @@ impl Client {
             Http::H1(_) => Step::Going,
             Http::H2(exchanges) => {
                 exchanges.expire(&mut books(job, record, &mut self.replays, now), timeout);
+                if exchanges.limit().is_none() {
+                    // Without the server's limits no second stream may be opened, ever.
+                    return Step::Failed(fault(Phase::Timeout, "settings", "no SETTINGS within the timeout"));
+                }
                 if job.keepalive || self.in_flight() > 0 || self.has_replays() {
                     Step::Going
                 } else {
@@ -387,6 +391,15 @@ impl Client {
                 }
             }
         }
+    }
+
+    /// The server has allowed no stream at all for two seconds.
+    pub fn barred(&self, now: Instant) -> Option<Fault> {
+        let barred = self.limit() == Some(0) && self.in_flight() == 0;
+        (barred && now.since(self.last_received) >= STALLED).then(|| {
+            let text = "the server allows no concurrent streams (SETTINGS_MAX_CONCURRENT_STREAMS is 0)";
+            fault(Phase::Refused, "no-streams-allowed", text)
+        })
     }
 
     /// What a connection waits for on which nothing arrived for two seconds with requests in flight;

@@ -242,7 +242,11 @@ impl Scan {
         if self.previous != Previous::Nothing || line.starts_with(OPENING) || OPENING.starts_with(line) {
             return Ok(());
         }
-        Err(if matches!(line, [b'\r' | b'\n', ..]) { Violation::Unsolicited } else { Violation::NotHttp })
+        Err(match line {
+            [b'\r' | b'\n', ..] => Violation::Unsolicited,
+            [0, ..] => Violation::FramesForAnswer,
+            _ => Violation::NotHttp,
+        })
     }
 
     /// RFC 9112 §4.

@@ -608,6 +608,7 @@ fn kinds_are_distinct_and_kebab_case() {
     use Violation::*;
     let all = [
         Unsolicited,
+        FramesForAnswer,
         NotHttp,
         UnsupportedVersion,
         MalformedStatusLine,

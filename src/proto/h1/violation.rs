@@ -6,6 +6,9 @@ pub enum Violation {
     /// Bytes arrived that answer no request; also an empty line in front of a response.
     #[error("bytes that answer no request")]
     Unsolicited,
+    /// The answer starts with NUL, as every HTTP/2 frame of a sane length does (RFC 9113 §4.1).
+    #[error("asked for HTTP/1.1, the server answered in frames, as HTTP/2 does")]
+    FramesForAnswer,
     /// The answer does not start with `HTTP/` (RFC 9112 §2.3).
     #[error("an answer that is not HTTP/1; is the port right, and does it speak cleartext?")]
     NotHttp,
@@ -103,6 +106,7 @@ impl Violation {
     pub fn kind(self) -> &'static str {
         match self {
             Self::Unsolicited => "unsolicited-bytes",
+            Self::FramesForAnswer => "wrong-protocol",
             Self::NotHttp => "not-http",
             Self::UnsupportedVersion => "unsupported-version",
             Self::MalformedStatusLine => "malformed-status-line",
