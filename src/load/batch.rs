@@ -43,7 +43,7 @@ impl Batcher {
             |share| Arm { share, rate: None, trials: 0, next_trial: Instant::default(), pause: TRIAL_PAUSE };
         Self {
             fixed,
-            arms: [arm(0), arm(8), arm(4), arm(2)],
+            arms: [arm(0), arm(4), arm(2)],
             using: 0,
             best: 0,
             epoch_began: None,
@@ -125,7 +125,7 @@ impl Batcher {
     }
 }
 
-const ARMS: usize = 4;
+const ARMS: usize = 3;
 const BATCH_MAX: u64 = 64;
 /// More receptions than ever come at one time.
 const BY_TIME_ALONE: u32 = 4096;
@@ -196,9 +196,9 @@ mod tests {
     fn many_requests_on_a_connection_are_held_by_time() {
         let mut batcher = Batcher::new(0);
         assert_eq!(batcher.hold(128, 4, Span::from_micros(800)), (1, Span::ZERO), "nothing tried yet");
-        batcher.using = 2;
+        batcher.using = 1;
         assert_eq!(batcher.hold(128, 4, Span::from_micros(800)), (BY_TIME_ALONE, Span::from_micros(200)));
-        batcher.using = 3;
+        batcher.using = 2;
         assert_eq!(batcher.hold(128, 4, Span::from_micros(800)), (BY_TIME_ALONE, Span::from_micros(400)));
         assert_eq!(batcher.hold(10_000, 100, Span::from_secs(1)), (BY_TIME_ALONE, MULTIPLEXED_LINGER_MAX));
     }
