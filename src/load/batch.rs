@@ -140,7 +140,8 @@ const LEAST_IN_FLIGHT: u64 = 4;
 const EPOCH: Span = Span::from_millis(8);
 const EPOCH_ANSWERS: u64 = 64;
 const EPOCH_WAITS: u32 = 4;
-const WEIGHT: f64 = 0.125;
+/// With less memory the choice flips between batches that differ by less than a stretch's noise.
+const WEIGHT: f64 = 1.0 / 32.0;
 const FIRST_TRIALS: u32 = 6;
 /// A batch is kept when its rate is at least this share of the best.
 const AS_GOOD: f64 = 0.965;
