@@ -1,6 +1,6 @@
 //! Owns the HTTP/1.1 exchange of one connection: one request at a time, and its response.
 
-use super::{Expectation, Job, Step, fault};
+use super::{Expectation, Job, Step, fault, framing_fault};
 use crate::load::record::{Completion, Fault, Record};
 use crate::proto::h1::{Event, Head, Reader, Version, Violation};
 use crate::results::Phase;
@@ -87,7 +87,7 @@ impl Exchange {
                     self.first_byte = now;
                 }
                 Ok(Event::NeedMore) => break,
-                Err(violation) => return Step::Failed(violation_fault(violation)),
+                Err(violation) => return Step::Failed(broken(violation)),
             }
         }
         // A response without a body ends with its head, and says so without further input.
@@ -105,7 +105,7 @@ impl Exchange {
                 if self.reusable(job, sending) { Step::Going } else { Step::Finished }
             }
             Ok(_) => Step::Going,
-            Err(violation) => Step::Failed(violation_fault(violation)),
+            Err(violation) => Step::Failed(broken(violation)),
         }
     }
 
@@ -150,12 +150,12 @@ impl Exchange {
                 "closed-before-response",
                 "the connection was closed before a response",
             )),
-            Err(violation) => Step::Failed(violation_fault(violation)),
+            Err(violation) => Step::Failed(broken(violation)),
         }
     }
 }
 
 #[cold]
-fn violation_fault(violation: Violation) -> Fault {
-    fault(Phase::Framing, violation.kind(), &violation.to_string())
+fn broken(violation: Violation) -> Fault {
+    framing_fault(violation.kind(), &violation)
 }

@@ -1,9 +1,9 @@
 //! Owns the HTTP/2 exchanges of one connection: what of each stream is measured, and which requests
 //! are to be sent again.
 
-use super::{Expectation, Replay, Step, fault};
+use super::{Expectation, Replay, Step, fault, framing_fault};
 use crate::load::record::{Completion, Fault, Record, Unexpected};
-use crate::proto::h2::{Config, Connection, ErrorCode, Failure, Request, Responses, Violation};
+use crate::proto::h2::{Config, Connection, ErrorCode, Failure, Request, Responses};
 use crate::results::Phase;
 use crate::time::{Instant, Span};
 
@@ -47,7 +47,7 @@ impl Exchanges {
         let done = self.connection.receive(request, input, books);
         self.served |= books.served;
         match done {
-            Err(violation) => Step::Failed(violation_fault(violation)),
+            Err(violation) => Step::Failed(framing_fault(violation.kind(), &violation)),
             Ok(()) if self.connection.finished() && !self.served => Step::Failed(fault(
                 Phase::Refused,
                 "goaway",
@@ -64,15 +64,7 @@ impl Exchanges {
         if self.connection.streams() == 0 {
             return Step::Finished;
         }
-        let said = self.connection.goaway_code().map(|code| format!(" after GOAWAY ({})", code.name()));
-        Step::Failed(fault(
-            Phase::Interrupted,
-            "closed-before-response",
-            &format!(
-                "the connection was closed{} before its responses were complete",
-                said.unwrap_or_default()
-            ),
-        ))
+        Step::Failed(closed_fault(self.connection.goaway_code()))
     }
 
     #[inline]
@@ -185,12 +177,8 @@ impl Responses<Exchange> for Books<'_> {
                 )
             }
             Failure::Reset(code) => reset_fault(code),
-            Failure::Malformed(violation) => fault(Phase::Framing, violation.kind(), &violation.to_string()),
-            Failure::Closed => fault(
-                Phase::Interrupted,
-                "closed-before-response",
-                "the connection was closed before its responses were complete",
-            ),
+            Failure::Malformed(violation) => framing_fault(violation.kind(), &violation),
+            Failure::Closed => closed_fault(None),
             Failure::Cancelled => super::late(),
         };
         self.record.failed(&fault, 1);
@@ -207,15 +195,16 @@ impl Responses<Exchange> for Books<'_> {
     }
 }
 
+fn closed_fault(goaway: Option<ErrorCode>) -> Fault {
+    let said = goaway.map_or(String::new(), |code| format!(" after GOAWAY ({})", code.name()));
+    let text = format!("the connection was closed{said} before its responses were complete");
+    fault(Phase::Interrupted, "closed-before-response", &text)
+}
+
 fn reset_fault(code: ErrorCode) -> Fault {
     let name = code.name();
     let text = format!("the server reset the stream ({name}, code {})", code.0);
     fault(Phase::Interrupted, &format!("reset-{name}"), &text)
-}
-
-#[cold]
-fn violation_fault(violation: Violation) -> Fault {
-    fault(Phase::Framing, violation.kind(), &violation.to_string())
 }
 
 /// Bytes of request bodies made ready for one send.

@@ -553,6 +553,12 @@ pub fn fault(phase: Phase, kind: &str, text: &str) -> Fault {
     Fault { phase, kind: kind.into(), text: text.into() }
 }
 
+/// The fault of a violation of HTTP, by its name and in words.
+#[cold]
+fn framing_fault(kind: &str, violation: &impl std::fmt::Display) -> Fault {
+    fault(Phase::Framing, kind, &violation.to_string())
+}
+
 fn late() -> Fault {
     fault(Phase::Timeout, "response", "no response within the timeout")
 }

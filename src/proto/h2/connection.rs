@@ -258,21 +258,11 @@ impl<T: Default + Clone> Connection<T> {
         let id = self.next_stream;
         self.next_stream += 2;
         self.write_headers(request, id);
-        let upload = !request.body.is_empty();
-        if upload {
+        let stream = Stream::new(id, self.server.initial_window, request.body.len() as u64, exchange);
+        if stream.queued {
             self.uploads.push_back(id);
         }
-        self.streams.insert(Stream {
-            id,
-            received: 0,
-            window: self.server.initial_window,
-            phase: Phase::AwaitingHeaders,
-            interim: 0,
-            queued: upload,
-            remaining: None,
-            unsent: request.body.len() as u64,
-            exchange,
-        });
+        self.streams.insert(stream);
         id
     }
 
@@ -608,9 +598,14 @@ impl<T: Default + Clone> Connection<T> {
         Ok(())
     }
 
+    /// Whether this side has ever opened the stream; any other is idle (RFC 9113 §5.1).
+    fn was_opened(&self, id: u32) -> bool {
+        id & 1 == 1 && (self.config.first_stream..self.next_stream).contains(&id)
+    }
+
     /// HEADERS or DATA on a stream that is not open.
     fn ended(&mut self, id: u32, end: bool) -> Result<(), Violation> {
-        if id & 1 == 0 || id >= self.next_stream || id < self.config.first_stream {
+        if !self.was_opened(id) {
             return Err(Violation::IdleStream);
         }
         if !self.cancelled.holds(id) {
@@ -878,8 +873,7 @@ impl<T: Default + Clone> Connection<T> {
         if header.stream == 0 {
             return Err(Violation::FrameOnWrongStream);
         }
-        let opened = self.config.first_stream..self.next_stream;
-        if header.stream & 1 == 0 || !opened.contains(&header.stream) {
+        if !self.was_opened(header.stream) {
             return Err(Violation::IdleStream);
         }
         Ok(number)

@@ -35,6 +35,24 @@ pub(super) struct Stream<T> {
     pub(super) exchange: T,
 }
 
+impl<T> Stream<T> {
+    /// A stream that has just been opened, with what may and what is to be sent on it.
+    #[inline]
+    pub(super) fn new(id: u32, window: i32, unsent: u64, exchange: T) -> Self {
+        Self {
+            id,
+            received: 0,
+            window,
+            phase: Phase::AwaitingHeaders,
+            interim: 0,
+            queued: unsent > 0,
+            remaining: None,
+            unsent,
+            exchange,
+        }
+    }
+}
+
 /// The open streams.
 #[derive(Debug)]
 pub(super) struct Streams<T> {
@@ -153,17 +171,7 @@ impl<T: Default + Clone> Streams<T> {
     #[cold]
     fn grow(&mut self) {
         let size = (self.slots.len() * 2).max(LEAST);
-        let empty = Stream {
-            id: 0,
-            received: 0,
-            window: 0,
-            phase: Phase::AwaitingHeaders,
-            interim: 0,
-            queued: false,
-            remaining: None,
-            unsent: 0,
-            exchange: T::default(),
-        };
+        let empty = Stream::new(0, 0, 0, T::default());
         let old = std::mem::replace(&mut self.slots, vec![empty; size]);
         (self.len, self.displaced) = (0, 0);
         for stream in old.into_iter().filter(|stream| stream.id != 0) {
@@ -182,20 +190,6 @@ mod tests {
 
     use super::*;
 
-    fn stream(id: u32) -> Stream<u32> {
-        Stream {
-            id,
-            received: 0,
-            window: 0,
-            phase: Phase::AwaitingHeaders,
-            interim: 0,
-            queued: false,
-            remaining: None,
-            unsent: 0,
-            exchange: id,
-        }
-    }
-
     proptest! {
         /// The table holds what a map holds, in whatever order streams end.
         #[test]
@@ -203,7 +197,7 @@ mod tests {
             let (mut streams, mut map, mut next) = (Streams::new(), BTreeMap::new(), 1);
             for (open, which) in steps {
                 if open || map.is_empty() {
-                    streams.insert(stream(next));
+                    streams.insert(Stream::new(next, 0, 0, next));
                     map.insert(next, next);
                     next += 2;
                 } else {
