@@ -176,7 +176,7 @@ fn the_unknown_is_not_found(served: &Served) {
 fn shapes(protocol: Protocol) -> [(u32, u32); 2] {
     match protocol {
         Protocol::H1 | Protocol::H1s => [(1, 1), (32, 1)],
-        Protocol::H2c | Protocol::H2 => [(1, 1), (4, 32)],
+        Protocol::H2c | Protocol::H2 | Protocol::H3 => [(1, 1), (4, 32)],
     }
 }
 
@@ -317,6 +317,7 @@ impl Served {
             Protocol::H1s => assert_eq!(agreed, ("HTTP/1.1", Some("http/1.1"), Some(self.tls)), "{what}"),
             Protocol::H2c => assert_eq!(agreed, ("HTTP/2", None, None), "{what}"),
             Protocol::H2 => assert_eq!(agreed, ("HTTP/2", Some("h2"), Some(self.tls)), "{what}"),
+            Protocol::H3 => assert_eq!(agreed, ("HTTP/3", Some("h3"), Some("TLSv1.3")), "{what}"),
         }
         m
     }
@@ -364,7 +365,7 @@ fn ready(protocol: Protocol, ports: Ports) -> Probe {
 fn address(protocol: Protocol, ports: Ports) -> String {
     let port = match protocol {
         Protocol::H1 | Protocol::H2c => ports.http,
-        Protocol::H1s | Protocol::H2 => ports.https,
+        Protocol::H1s | Protocol::H2 | Protocol::H3 => ports.https,
     };
     format!("127.0.0.1:{port}")
 }

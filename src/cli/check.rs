@@ -256,7 +256,7 @@ impl PlanSection {
         };
         let (kind, counted) = match section.kind {
             SectionKind::ClosedLoop => ("closed-loop", "requests"),
-            SectionKind::Setup => ("setup", "connections"),
+            SectionKind::Setup | SectionKind::Handshake => ("setup", "connections"),
             SectionKind::Ratio => ("ratio", "requests"),
         };
         let window = match section.limit {

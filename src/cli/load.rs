@@ -310,6 +310,9 @@ fn plan(args: &Args) -> Result<LoadPlan, String> {
         timeout_ns: args.timeout.as_nanos(),
         connect_timeout_ns: args.connect_timeout.as_nanos(),
         keepalive: !args.disable_keepalive,
+        requests_per_connection: None,
+        resumption: Default::default(),
+        quic: Default::default(),
         wait: match args.wait {
             WaitName::Auto => WaitMode::Auto,
             WaitName::Poll => WaitMode::Poll,

@@ -47,6 +47,8 @@ pub(super) fn measurement(
         connections: plan.connections,
         concurrency: plan.concurrency,
         keepalive: plan.keepalive,
+        requests_per_connection: plan.requests_per_connection,
+        resumption: plan.resumption,
         window: window(plan, &record, edges, length),
         interrupted,
         requests: counts.requests,
@@ -68,6 +70,7 @@ pub(super) fn measurement(
         lifetime,
         multiplexing: record.multiplexing(),
         stalls: record.stalls.clone(),
+        quic: None,
         warnings: Vec::new(),
     };
     measurement.warnings = warnings(plan, &measurement);
@@ -168,6 +171,8 @@ fn connections(outcomes: &[Outcome], record: &Record) -> Connections {
         peak: sum(|o| o.peak),
         stalled: sum(|o| o.stalled),
         setup_us: latency(&record.setups),
+        first_response_us: None,
+        handshakes: None,
     }
 }
 

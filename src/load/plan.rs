@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::results::{Measurement, Protocol, WaitMode};
+use crate::results::{Measurement, Protocol, Resumption, SocketMode, WaitMode};
 
 /// All that one run of the generator needs.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -41,6 +41,12 @@ pub struct LoadPlan {
     pub connect_timeout_ns: u64,
     /// False: a fresh connection for each request.
     pub keepalive: bool,
+    /// Requests after which a connection is replaced; `null`: never. With `keepalive` false it is 1.
+    pub requests_per_connection: Option<u32>,
+    /// What connections make of earlier ones' sessions.
+    pub resumption: Resumption,
+    /// What only QUIC needs.
+    pub quic: Quic,
     /// How the worker waits for completions.
     pub wait: WaitMode,
     /// Receptions to wait for before a sleeping worker wakes up; 0: decided by load. A connection with
@@ -48,6 +54,37 @@ pub struct LoadPlan {
     pub batch: u32,
     /// Check the server's certificate against the system's roots, or this PEM file; `null`: accept any.
     pub verify: Option<Verify>,
+}
+
+/// Settings of QUIC connections.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Quic {
+    /// How connections share UDP sockets.
+    pub socket: SocketMode,
+    /// Spread a window's packets over the round-trip time (RFC 9002 §7.7); on loopback this only costs.
+    pub pacing: bool,
+    /// Several datagrams in one send (UDP GSO), where the kernel has it.
+    pub gso: bool,
+    /// Several datagrams in one reception (UDP GRO), where the kernel has it.
+    pub gro: bool,
+    /// Largest UDP payload to send, 1200 to 65507 bytes (RFC 9000 §14); the server may allow less.
+    pub payload: u16,
+    /// Packets after which the keys are updated; `null`: before the cipher's limit (RFC 9001 §6.6).
+    pub key_update_after: Option<u64>,
+}
+
+impl Default for Quic {
+    fn default() -> Self {
+        Self {
+            socket: SocketMode::PerConnection,
+            pacing: false,
+            gso: true,
+            gro: true,
+            payload: 1200,
+            key_update_after: None,
+        }
+    }
 }
 
 /// Where requests go.

@@ -4,5 +4,6 @@
 pub mod h1;
 pub mod h2;
 pub mod hpack;
+pub mod quic;
 pub mod request;
 pub mod tls;

@@ -91,7 +91,9 @@ pub(super) fn sheets<'a>(results: &'a Results, section: &'a SectionRecord) -> Ve
             protocols.sort();
             protocols.into_iter().map(|p| Sheet::new(results, section, vec![p])).collect()
         }
-        SectionKind::Setup | SectionKind::Ratio => vec![Sheet::new(results, section, protocols)],
+        SectionKind::Setup | SectionKind::Handshake | SectionKind::Ratio => {
+            vec![Sheet::new(results, section, protocols)]
+        }
     }
 }
 
@@ -114,7 +116,7 @@ impl<'a> Sheet<'a> {
         match self.section.kind {
             SectionKind::Ratio => ratio::figures(self).unwrap_or_else(|| self.by_measure()),
             SectionKind::ClosedLoop => self.by_measure(),
-            SectionKind::Setup => self.by_connection(),
+            SectionKind::Setup | SectionKind::Handshake => self.by_connection(),
         }
     }
 
@@ -404,7 +406,7 @@ fn columns(section: &SectionRecord, protocols: &[Protocol]) -> Vec<Column> {
                 SectionKind::ClosedLoop => size.clone(),
                 SectionKind::Ratio => format!("{} {size}", protocol.version()),
                 SectionKind::Setup if sizes.len() == 1 => name.to_owned(),
-                SectionKind::Setup => format!("{name} ({size})"),
+                SectionKind::Setup | SectionKind::Handshake => format!("{name} ({size})"),
             };
             columns.push(Column { protocol, connections, concurrency, size, title });
         }

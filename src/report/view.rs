@@ -322,7 +322,7 @@ fn section_view(results: &Results, section: &SectionRecord) -> SectionView {
         title: escape(&section.title),
         kind: match section.kind {
             SectionKind::ClosedLoop => "closed-loop",
-            SectionKind::Setup => "setup",
+            SectionKind::Setup | SectionKind::Handshake => "setup",
             SectionKind::Ratio => "ratio",
         },
         http2: protocols.iter().any(|protocol| protocol.multiplexes()),

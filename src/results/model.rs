@@ -25,6 +25,35 @@ pub enum Protocol {
     H2c,
     /// HTTP/2 over TLS, by ALPN.
     H2,
+    /// HTTP/3 over QUIC version 1.
+    H3,
+}
+
+/// What a new connection makes of an earlier one's session (RFC 8446 §2.2, §2.3).
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Resumption {
+    /// Nothing: every handshake is a full one.
+    #[default]
+    Off,
+    /// It is resumed with a ticket, where one is held.
+    Ticket,
+    /// With a ticket, and the first request goes out as early data (0-RTT). HTTP/3 only.
+    #[serde(rename = "0rtt")]
+    ZeroRtt,
+}
+
+/// How QUIC connections share UDP sockets.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SocketMode {
+    /// Each has a socket of its own.
+    #[default]
+    PerConnection,
+    /// All of a generator thread share one.
+    Shared,
 }
 
 /// How a generator thread waits for completions; see `docs/methodology.md`.
@@ -248,6 +277,8 @@ pub enum SectionKind {
     Setup,
     /// Two protocols of the same server and listener beside each other, cell by cell.
     Ratio,
+    /// Many short connections: the time a handshake takes, full, resumed, and with early data.
+    Handshake,
 }
 
 /// One table of the report.
@@ -274,6 +305,12 @@ pub struct CellRecord {
     pub connections: u32,
     /// M: concurrent requests on each.
     pub concurrency: u32,
+    /// What its connections make of earlier ones.
+    #[serde(default)]
+    pub resumption: Resumption,
+    /// Requests after which a connection is replaced; `null`: never (for `setup`: one).
+    #[serde(default)]
+    pub requests_per_connection: Option<u32>,
     /// Every round, in order; the raw data.
     pub rounds: Vec<RoundRecord>,
     /// Figures and verdict over the rounds, a function of `rounds` and `settings` alone.
@@ -368,6 +405,9 @@ pub struct Summary {
     pub reasons: Vec<String>,
     /// What bound it; `null` when no CPU figure was read.
     pub bound: Option<Bound>,
+    /// What is known of the cause when `bound` is `neither`, in words.
+    #[serde(default)]
+    pub bound_reason: Option<String>,
     /// Rounds that the figures are taken from.
     pub rounds_measured: u32,
     /// Ok responses per second (for `setup`: connections per second).
@@ -436,6 +476,12 @@ pub struct Measurement {
     pub concurrency: u32,
     /// False for a fresh connection for each request.
     pub keepalive: bool,
+    /// Requests after which a connection was replaced; `null`: never, but see `keepalive`.
+    #[serde(default)]
+    pub requests_per_connection: Option<u32>,
+    /// What its connections were to make of earlier ones.
+    #[serde(default)]
+    pub resumption: Resumption,
     /// The measured interval.
     pub window: Window,
     /// True when cut short by a signal.
@@ -474,8 +520,62 @@ pub struct Measurement {
     /// Connections that made no progress for two seconds with requests in flight: what they waited for.
     #[serde(default)]
     pub stalls: Vec<Stall>,
+    /// How QUIC fared; `null` for other protocols.
+    #[serde(default)]
+    pub quic: Option<QuicHealth>,
     /// What a user should know before believing the figures.
     pub warnings: Vec<Warning>,
+}
+
+/// How QUIC fared over the window: what was lost, and how well datagrams were batched. Counts are of
+/// all connections of the generator.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct QuicHealth {
+    /// How connections shared sockets.
+    pub socket: SocketMode,
+    /// Whether sending was paced.
+    pub pacing: bool,
+    /// UDP datagrams sent.
+    pub datagrams_sent: u64,
+    /// Calls that sent them; each may carry several (UDP GSO).
+    pub send_calls: u64,
+    /// UDP datagrams received.
+    pub datagrams_received: u64,
+    /// Receive completions that brought them; each may carry several (UDP GRO).
+    pub receive_calls: u64,
+    /// Bytes of the datagrams sent.
+    pub bytes_sent: u64,
+    /// Bytes of the datagrams received.
+    pub bytes_received: u64,
+    /// Packets of the generator declared lost (RFC 9002 §6.1).
+    pub packets_lost: u64,
+    /// Of these: acknowledged later after all.
+    pub spurious_losses: u64,
+    /// Probe timeouts (RFC 9002 §6.2).
+    pub probe_timeouts: u64,
+    /// Retry packets honoured (RFC 9000 §8.1.2), over the generator's whole life.
+    pub retries: u64,
+    /// Datagrams and packets that belonged to no connection or could not be decrypted.
+    pub stray_packets: u64,
+    /// Packets received twice.
+    pub duplicate_packets: u64,
+    /// Key updates, begun by either side (RFC 9001 §6).
+    pub key_updates: u64,
+    /// Datagrams the kernel dropped at the generator's sockets (SO_RXQ_OVFL, socket(7)).
+    pub receive_drops: u64,
+    /// Datagrams a send call refused for want of buffer space; they were sent later or count as lost.
+    pub send_drops: u64,
+    /// Median of the connections' smoothed round-trip times when the window closed, in µs.
+    pub smoothed_rtt_us: Option<f64>,
+    /// The server's `max_ack_delay` in µs (RFC 9000 §18.2).
+    pub max_ack_delay_us: Option<u64>,
+    /// Largest UDP payload the generator sent.
+    pub max_payload: u32,
+    /// Receive buffer of a socket as the kernel granted it, in bytes; `null` when it could not be read.
+    pub receive_buffer_bytes: Option<u64>,
+    /// Send buffer of a socket as the kernel granted it.
+    pub send_buffer_bytes: Option<u64>,
 }
 
 /// Concurrent requests on a connection, as the server allowed them.
@@ -634,6 +734,8 @@ pub enum Phase {
     Connect,
     /// The TLS handshake.
     Tls,
+    /// The QUIC handshake and connection, HTTP/3 aside.
+    Quic,
     /// Sending.
     Write,
     /// Receiving, and connections that end under a request.
@@ -669,8 +771,29 @@ pub struct Connections {
     pub peak: u64,
     /// Connections that had a request in flight and completed none in the window's last second.
     pub stalled: u64,
-    /// Time to establish one, TCP and TLS.
+    /// Time to establish one, TCP and TLS, or QUIC.
     pub setup_us: Option<Latency>,
+    /// Time from the beginning of a connection to its first complete ok response; `null` in files before
+    /// format 1.2.
+    #[serde(default)]
+    pub first_response_us: Option<Latency>,
+    /// What kind of handshakes the established ones had; `null` without TLS, and before format 1.2.
+    #[serde(default)]
+    pub handshakes: Option<Handshakes>,
+}
+
+/// Handshakes by kind, of the window. `full + resumed` are all that were completed in it.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Handshakes {
+    /// With a certificate.
+    pub full: u64,
+    /// With a ticket of an earlier connection.
+    pub resumed: u64,
+    /// Of `resumed`: the server took the early data.
+    pub early_accepted: u64,
+    /// Handshakes with early data that the server did not take; it was sent once more.
+    pub early_rejected: u64,
 }
 
 /// One second of the window; the last may be shorter.
@@ -777,4 +900,8 @@ pub struct ServerSample {
     pub busiest_thread: Option<f64>,
     /// Connections the kernel dropped from full accept queues (`ListenOverflows`), machine-wide.
     pub listen_overflows: Option<u64>,
+    /// Datagrams the kernel dropped at the server's UDP sockets during the window (`drops` of
+    /// `/proc/net/udp`, proc_net(5)); `null` when it has none.
+    #[serde(default)]
+    pub udp_drops: Option<u64>,
 }

@@ -5,7 +5,7 @@ use super::Protocol;
 
 impl Protocol {
     /// Every protocol, in the order of the enumeration.
-    pub const ALL: [Self; 4] = [Self::H1, Self::H1s, Self::H2c, Self::H2];
+    pub const ALL: [Self; 5] = [Self::H1, Self::H1s, Self::H2c, Self::H2, Self::H3];
 
     /// The name in scenarios, on the command line and in results: `h1`, `h2c`.
     pub fn name(self) -> &'static str {
@@ -14,12 +14,17 @@ impl Protocol {
             Self::H1s => "h1s",
             Self::H2c => "h2c",
             Self::H2 => "h2",
+            Self::H3 => "h3",
         }
     }
 
     /// The version of HTTP, as in prose and in [`super::Negotiated::http`]: `HTTP/1.1`, `HTTP/2`.
     pub fn version(self) -> &'static str {
-        if self.is_http1() { "HTTP/1.1" } else { "HTTP/2" }
+        match self {
+            Self::H1 | Self::H1s => "HTTP/1.1",
+            Self::H2c | Self::H2 => "HTTP/2",
+            Self::H3 => "HTTP/3",
+        }
     }
 
     /// Version and transport in prose: `HTTP/2 over TLS`; cleartext goes without saying.
@@ -29,12 +34,18 @@ impl Protocol {
             Self::H1s => "HTTP/1.1 over TLS",
             Self::H2c => "HTTP/2",
             Self::H2 => "HTTP/2 over TLS",
+            Self::H3 => "HTTP/3",
         }
     }
 
-    /// True when it runs over TLS. Protocols that agree in this are served by one listener.
+    /// True when it is encrypted. Protocols that agree in this are served on one port.
     pub fn is_tls(self) -> bool {
-        matches!(self, Self::H1s | Self::H2)
+        matches!(self, Self::H1s | Self::H2 | Self::H3)
+    }
+
+    /// True when it runs over QUIC, on UDP.
+    pub fn is_quic(self) -> bool {
+        self == Self::H3
     }
 
     /// True for HTTP/1.1 over either transport.
@@ -58,6 +69,7 @@ impl Protocol {
             Self::H1 | Self::H2c => None,
             Self::H1s => Some("http/1.1"),
             Self::H2 => Some("h2"),
+            Self::H3 => Some("h3"),
         }
     }
 }

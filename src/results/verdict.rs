@@ -73,6 +73,7 @@ pub(super) fn judge(
         verdicts,
         reasons,
         bound,
+        bound_reason: None,
         rounds_measured: u32::try_from(rounds.len()).unwrap_or(u32::MAX),
         requests_per_second: figures.requests_per_second,
         spread: figures.spread,
@@ -346,6 +347,7 @@ pub fn phase_name(phase: Phase) -> &'static str {
     match phase {
         Phase::Connect => "connect",
         Phase::Tls => "tls",
+        Phase::Quic => "quic",
         Phase::Write => "write",
         Phase::Read => "read",
         Phase::Framing => "framing",
@@ -399,7 +401,7 @@ fn starved(cell: &CellRecord, kind: SectionKind, figures: &Figures) -> Option<(V
     let in_flight = figures.in_flight.filter(|n| stats::starved(*n, offered))?;
     let what = match kind {
         SectionKind::ClosedLoop | SectionKind::Ratio => "in flight",
-        SectionKind::Setup => "connections in use",
+        SectionKind::Setup | SectionKind::Handshake => "connections in use",
     };
     let limit = figures.effective_concurrency.and_then(|allowed| stream_limit(allowed, cell.concurrency));
     let why = limit.map(|limit| format!("; {limit}")).unwrap_or_default();

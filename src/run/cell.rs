@@ -238,6 +238,7 @@ fn phase_in_words(phase: Phase) -> &'static str {
     match phase {
         Phase::Connect => "connect",
         Phase::Tls => "TLS",
+        Phase::Quic => "QUIC",
         Phase::Write => "write",
         Phase::Read => "read",
         Phase::Framing => "framing",
@@ -357,6 +358,7 @@ mod tests {
                 cpus_busy: None,
                 busiest_thread: None,
                 listen_overflows: None,
+                udp_drops: None,
             })
         }
     }

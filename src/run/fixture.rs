@@ -87,6 +87,8 @@ pub(crate) fn measurement(ok: u64) -> Measurement {
         connections: 1,
         concurrency: 1,
         keepalive: true,
+        requests_per_connection: None,
+        resumption: Default::default(),
         window: Window {
             opened_at_ns: Some(1_000_000_000),
             closed_at_ns: Some(1_100_000_000),
@@ -123,6 +125,7 @@ pub(crate) fn measurement(ok: u64) -> Measurement {
         lifetime: requests,
         multiplexing: None,
         stalls: vec![],
+        quic: None,
         warnings: vec![],
     }
 }

@@ -55,6 +55,7 @@ fn judge(measurement: &Measurement) -> Probe {
         Phase::Tls if came_to_nothing(error) => {
             Probe::NotYet(format!("the connection for {url} ended during the TLS handshake ({})", error.kind))
         }
+        Phase::Quic => Probe::NotYet(format!("no QUIC connection to {url} ({})", error.kind)),
         Phase::Tls => Probe::Wrong(format!("the TLS handshake for {url} failed: {detail}")),
         Phase::Write | Phase::Read | Phase::Interrupted | Phase::Refused => {
             Probe::NotYet(format!("the connection ended before {url} answered ({})", error.kind))

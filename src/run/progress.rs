@@ -174,7 +174,7 @@ pub(crate) fn outcome(round: &RoundRecord, kind: SectionKind, summary: &Summary)
 fn figures(kind: SectionKind, summary: &Summary) -> String {
     let unit = match kind {
         SectionKind::ClosedLoop | SectionKind::Ratio => "req/s",
-        SectionKind::Setup => "conn/s",
+        SectionKind::Setup | SectionKind::Handshake => "conn/s",
     };
     let mut parts = Vec::new();
     if let Some(rate) = summary.requests_per_second {

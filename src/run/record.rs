@@ -116,6 +116,8 @@ pub(crate) fn cell(scenario: &Scenario, visit: &Visit, rounds: Vec<RoundRecord>)
         protocol: visit.protocol,
         connections: visit.cell.connections,
         concurrency: visit.cell.concurrency,
+        resumption: Default::default(),
+        requests_per_connection: None,
         rounds,
         summary: nothing_yet(),
     }
@@ -158,6 +160,8 @@ fn section(scenario: &Scenario, section: &Section) -> SectionRecord {
                     protocol,
                     connections: cell.connections,
                     concurrency: cell.concurrency,
+                    resumption: Default::default(),
+                    requests_per_connection: None,
                     rounds: Vec::new(),
                     summary: nothing_yet(),
                 });
@@ -185,6 +189,7 @@ fn nothing_yet() -> Summary {
         verdicts: vec![Verdict::Interrupted],
         reasons: vec!["not measured yet".into()],
         bound: None,
+        bound_reason: None,
         rounds_measured: 0,
         requests_per_second: None,
         spread: None,

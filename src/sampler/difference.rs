@@ -25,6 +25,7 @@ pub fn difference(
     let per_request = |us: u64| (followed && ok > 0).then(|| us as f64 / ok as f64);
     let threads = ThreadDeltas::between(open, close);
     ServerSample {
+        udp_drops: None,
         cpu_user_us,
         cpu_system_us,
         cpu_schedstat_us,
@@ -161,6 +162,7 @@ mod tests {
         let (open, close) = pair();
         let sample = difference(&open, &close, at_ms(999), at_ms(3_001), 1_000);
         let expected = ServerSample {
+            udp_drops: None,
             cpu_user_us: 1_000_000,
             cpu_system_us: 500_000,
             cpu_schedstat_us: Some(1_510_000),

@@ -63,7 +63,7 @@ impl Scenario {
 fn guess(kind: SectionKind, count: u64) -> Span {
     let per_second = match kind {
         SectionKind::ClosedLoop | SectionKind::Ratio => USUAL_REQUESTS_PER_SECOND,
-        SectionKind::Setup => USUAL_SETUPS_PER_SECOND,
+        SectionKind::Setup | SectionKind::Handshake => USUAL_SETUPS_PER_SECOND,
     };
     Span::from_micros(count.saturating_mul(1_000_000) / per_second)
 }

@@ -58,7 +58,9 @@ fn check(
     let protocols = protocols(raw, kind)?;
     match kind {
         SectionKind::Ratio => check_pair(&protocols, servers)?,
-        SectionKind::ClosedLoop | SectionKind::Setup => check_offered(&protocols, servers)?,
+        SectionKind::ClosedLoop | SectionKind::Setup | SectionKind::Handshake => {
+            check_offered(&protocols, servers)?
+        }
     }
     let cells = cells(raw, kind, &protocols, machine)?;
     let limit = limit(raw, kind, run, &cells)?;
@@ -66,7 +68,7 @@ fn check(
         (Some(warmup), _) => warmup.value,
         (None, SectionKind::ClosedLoop | SectionKind::Ratio) => run.warmup,
         // Every connection is new, so that there is little a warm-up would warm.
-        (None, SectionKind::Setup) => Span::ZERO,
+        (None, SectionKind::Setup | SectionKind::Handshake) => Span::ZERO,
     };
     let protocols = protocols.iter().map(|protocol| protocol.value).collect();
     Ok(Section { title, kind, protocols, cells, limit, warmup })
@@ -171,7 +173,7 @@ fn cells(
     let single = protocols.iter().map(|protocol| protocol.value).find(|protocol| !protocol.multiplexes());
     let Some(list) = &raw.cells else {
         return match kind {
-            SectionKind::Setup => Ok(vec![DEFAULT_SETUP_CELL]),
+            SectionKind::Setup | SectionKind::Handshake => Ok(vec![DEFAULT_SETUP_CELL]),
             SectionKind::ClosedLoop | SectionKind::Ratio => {
                 Err(raw.place.missing("cells").mistake("missing; write cells like `[\"1x1\", \"50x1\"]`"))
             }
@@ -202,7 +204,7 @@ fn check_cell(
     let offered = u64::from(cell.connections) * u64::from(cell.concurrency);
     match (kind, single) {
         _ if cell.concurrency == 1 => {}
-        (SectionKind::Setup, _) => {
+        (SectionKind::Setup | SectionKind::Handshake, _) => {
             return Err(format!(
                 "{cell} in a setup section, where each connection carries one request; write `{}x1`",
                 cell.connections
@@ -260,7 +262,7 @@ fn limit(
             }
             (&raw.requests, "requests", &raw.keys.requests)
         }
-        SectionKind::Setup => {
+        SectionKind::Setup | SectionKind::Handshake => {
             if let (Some(count), place) = (&raw.requests, &raw.keys.requests) {
                 return Err(place
                     .as_ref()

@@ -86,6 +86,8 @@ pub fn cell(server: &str, protocol: Protocol, connections: u32, concurrency: u32
         protocol,
         connections,
         concurrency,
+        resumption: Default::default(),
+        requests_per_connection: None,
         rounds: vec![],
         summary: empty_summary(),
     };
@@ -99,6 +101,7 @@ fn empty_summary() -> Summary {
         verdicts: vec![],
         reasons: vec![],
         bound: None,
+        bound_reason: None,
         rounds_measured: 0,
         requests_per_second: None,
         spread: None,
@@ -187,6 +190,7 @@ fn server_sample(ok: f64) -> ServerSample {
         cpus_busy: Some(0.96),
         busiest_thread: Some(0.97),
         listen_overflows: Some(0),
+        udp_drops: None,
     }
 }
 
@@ -222,6 +226,8 @@ pub fn measurement(cell: &CellRecord, requests_per_second: f64, mean_us: f64) ->
         connections: cell.connections,
         concurrency: cell.concurrency,
         keepalive: true,
+        requests_per_connection: None,
+        resumption: Default::default(),
         window: Window {
             opened_at_ns: Some(1_000_000_000),
             closed_at_ns: Some(11_000_000_000),
@@ -246,6 +252,8 @@ pub fn measurement(cell: &CellRecord, requests_per_second: f64, mean_us: f64) ->
             opened: u64::from(cell.connections),
             peak: u64::from(cell.connections),
             setup_us: latencies(u64::from(cell.connections), 100.0),
+            first_response_us: None,
+            handshakes: None,
             ..Connections::default()
         },
         seconds: vec![Second { ok: ok / 10, failed: 0, p50_us: Some(mean_us), p99_us: Some(mean_us) }; 10],
@@ -278,6 +286,7 @@ pub fn measurement(cell: &CellRecord, requests_per_second: f64, mean_us: f64) ->
             refused: 0,
         }),
         stalls: vec![],
+        quic: None,
         warnings: vec![],
     }
 }
