@@ -267,8 +267,8 @@ fn the_text_of_a_measurement_tells_what_became_of_its_streams() {
 /// What `bench load` prints of one measurement over QUIC with short connections.
 #[test]
 fn the_text_of_a_measurement_tells_how_quic_fared() {
-    let counts = http3::counts(4, 996, 990, 6);
-    let short = http3::handshake("a", Protocol::H3, Resumption::ZeroRtt);
+    let counts = build::counts(4, 996, 990, 6);
+    let short = build::handshake("a", Protocol::H3, Resumption::ZeroRtt);
     let mut m = build::short_connections(short, 800.0, counts).rounds[0].measurement.clone().unwrap();
     let text = bench::report::measurement(&m);
     for line in [
@@ -324,16 +324,16 @@ fn lost_datagrams_and_other_handshakes_are_marked_and_may_win() {
     }
     let kind = SectionKind::Handshake;
     let of = |resumption, counts| {
-        let short = http3::handshake("a", Protocol::H3, resumption);
+        let short = build::handshake("a", Protocol::H3, resumption);
         summary(build::short_connections(short, 800.0, counts), kind)
     };
-    let mixed = of(Resumption::Ticket, http3::counts(1, 999, 0, 0));
+    let mixed = of(Resumption::Ticket, build::counts(1, 999, 0, 0));
     assert_eq!(marks(&mixed, &settings), [Mark::OtherHandshakes]);
     let p50 = Figure::Setup(SetupTime::P50);
     assert!(may_win(p50, &mixed, kind, &settings));
     assert_eq!(marks_of(p50, &mixed, kind, &settings), [Mark::OtherHandshakes]);
     assert!(marks_of(Figure::Rate, &mixed, kind, &settings).is_empty());
-    let none = of(Resumption::Ticket, http3::counts(1_000, 0, 0, 0));
+    let none = of(Resumption::Ticket, build::counts(1_000, 0, 0, 0));
     assert!(marks(&none, &settings).is_empty() && !may_win(p50, &none, kind, &settings));
 }
 
@@ -552,7 +552,7 @@ fn any_round(number: u32) -> impl Strategy<Value = RoundRecord> {
             m.interrupted = odd && busy > 1.0;
             m.requests.failed = if odd { m.requests.ok / 100 } else { 0 };
             m.requests.started += m.requests.failed;
-            m.connection.handshakes = odd.then(|| http3::counts(m.requests.ok, 0, 0, 0));
+            m.connection.handshakes = odd.then(|| build::counts(m.requests.ok, 0, 0, 0));
             m.connection.first_response_us = m.latency_us.clone();
             build::round(number, m)
         });

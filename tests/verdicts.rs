@@ -3,13 +3,11 @@
 
 #[path = "common/results.rs"]
 mod build;
-#[path = "common/results_http3.rs"]
-mod http3;
 
+use bench::results::handshake::others;
 use bench::results::stats::{little_law, median, percentile_key, spread, starved, summarise};
 use bench::results::*;
-use build::{cell, idle, lost_round, measured, settings, short_connections, with_rounds};
-use http3::{counts, handshake};
+use build::{cell, counts, handshake, idle, lost_round, measured, settings, short_connections, with_rounds};
 use proptest::prelude::*;
 
 fn summary(cell: &CellRecord) -> Summary {
@@ -580,7 +578,7 @@ fn handshakes_of_another_kind_are_told_and_none_of_the_kind_is_no_figure() {
     ] {
         let (cell, summary) = of_handshakes(resumption, handshakes);
         assert_eq!(summary.verdict, verdict, "{resumption:?} {handshakes:?}: {:?}", summary.reasons);
-        let found = bench::results::handshake::others(&cell).or(summary.reasons.first().cloned());
+        let found = others(&cell).or(summary.reasons.first().cloned());
         match told {
             None => assert_eq!(found, None),
             Some(text) => assert!(found.as_ref().is_some_and(|f| f.contains(text)), "{text}: {found:?}"),
