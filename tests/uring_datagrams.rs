@@ -271,22 +271,10 @@ fn a_refusal_met_by_a_send_gives_its_bytes_back() {
 
 #[test]
 fn what_is_too_long_is_not_sent() {
-    let mut pair = Pair::new(&DatagramOptions { gso: Some(SEGMENT), ..DatagramOptions::default() });
-    let long = bytes(65_507);
-    let mut plain = Pair::new(&DatagramOptions::default());
-    let mtu = plain.socket.mtu.unwrap() as usize;
-    if mtu < 65_507 + 28 {
-        plain.send(&long);
-        let failed = plain.next();
-        assert_eq!((failed.token.op, failed.result), (Op::SendDatagrams, -(Errno::EMSGSIZE as i32)));
-        assert_eq!(plain.ring.unsent_datagrams(&failed), Some(long));
-    } else {
-        plain.send(&long);
-        assert_eq!(plain.peer_receives(), long);
-    }
     // More segments than any kernel takes.
     let tiny = DatagramOptions { gso: Some(1), ..DatagramOptions::default() };
-    pair.socket = pair.ring.open_datagrams(0, 0, &tiny).unwrap();
+    let mut pair = Pair::new(&options());
+    pair.ring.open_datagrams(0, 0, &tiny).unwrap();
     pair.send(&bytes(129));
     let failed = pair.next();
     assert_eq!(failed.token.op, Op::SendDatagrams);
