@@ -1,6 +1,7 @@
 //! Owns the protocols, sans-I/O: bytes and a time in; bytes, events and deadlines out. No socket,
 //! file, thread or clock is touched below this module.
 
+pub mod exchange;
 pub mod h1;
 pub mod h2;
 pub mod hpack;
