@@ -4,7 +4,9 @@
 pub mod exchange;
 pub mod h1;
 pub mod h2;
+pub mod h3;
 pub mod hpack;
+pub mod qpack;
 pub mod quic;
 pub mod request;
 pub mod tls;
