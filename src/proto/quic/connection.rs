@@ -96,6 +96,12 @@ impl<S> Connection<S> {
         unimplemented!()
     }
 
+    /// Bidirectional streams that the peer lets be open at one time: its initial_max_streams_bidi
+    /// (RFC 9000 §18.2), the remembered one before the handshake is complete.
+    pub fn stream_limit(&self) -> u64 {
+        unimplemented!()
+    }
+
     /// Opens a bidirectional stream, sends `image` on it and ends it. To be called when there is room.
     pub fn open(&mut self, _stream: S, _image: &Arc<[u8]>) -> u64 {
         unimplemented!()

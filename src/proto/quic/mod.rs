@@ -5,6 +5,7 @@
 //! bidirectional stream.
 
 mod connection;
+pub mod varint;
 
 pub use connection::{Closed, Config, Connection};
 
