@@ -820,6 +820,15 @@ impl<S> Connection<S> {
         if (self.established || self.early == Early::Offered) && !self.over { self.streams.room() } else { 0 }
     }
 
+    /// Bidirectional streams that the peer lets be open at one time: its initial_max_streams_bidi
+    /// (RFC 9000 §18.2), the remembered one before the handshake is complete.
+    pub fn stream_limit(&self) -> u64 {
+        match &self.params {
+            Some(parameters) => parameters.initial_max_streams_bidi,
+            None => self.streams.limits.bidi,
+        }
+    }
+
     /// Opens a bidirectional stream, sends `image` on it and ends it. To be called when there is room; the
     /// image is the same for all streams of a connection.
     #[inline]

@@ -16,7 +16,7 @@ mod recovery;
 mod space;
 mod streams;
 mod transmit;
-mod varint;
+pub mod varint;
 mod violation;
 
 pub use connection::{Config, Connection, HandshakeSummary};

@@ -2,7 +2,7 @@
 
 /// Reads an integer; how many bytes it took is beside it. `None`: more bytes are needed.
 #[inline]
-pub(super) fn read(bytes: &[u8]) -> Option<(u64, usize)> {
+pub fn read(bytes: &[u8]) -> Option<(u64, usize)> {
     let first = *bytes.first()?;
     let len = 1usize << (first >> 6);
     if len == 1 {
@@ -17,7 +17,7 @@ pub(super) fn read(bytes: &[u8]) -> Option<(u64, usize)> {
 
 /// Appends `value`, at most 2^62 - 1, in its shortest form.
 #[inline]
-pub(super) fn write(out: &mut Vec<u8>, value: u64) {
+pub fn write(out: &mut Vec<u8>, value: u64) {
     debug_assert!(value <= MAX, "an integer of at most 62 bits");
     match value {
         0..=0x3f => out.push(value as u8),
@@ -29,7 +29,7 @@ pub(super) fn write(out: &mut Vec<u8>, value: u64) {
 
 /// How many bytes [`write`] takes for it.
 #[inline]
-pub(super) fn len(value: u64) -> usize {
+pub fn len(value: u64) -> usize {
     match value {
         0..=0x3f => 1,
         0x40..=0x3fff => 2,
@@ -39,4 +39,4 @@ pub(super) fn len(value: u64) -> usize {
 }
 
 /// The largest integer.
-pub(super) const MAX: u64 = (1 << 62) - 1;
+pub const MAX: u64 = (1 << 62) - 1;
