@@ -9,7 +9,9 @@ pub(crate) mod frame;
 pub(crate) mod h2;
 pub(crate) mod h3;
 pub(crate) mod hpack;
-mod socket;
+pub(crate) mod random;
+pub(crate) mod relay;
+pub(crate) mod socket;
 
 use std::any::Any;
 use std::io::{ErrorKind, Write};
@@ -31,7 +33,7 @@ use self::h2::H2;
 use self::h3::endpoint::{Listener, Options};
 use self::h3::{Closed, H3};
 use self::socket::{Gone, LINGER, Stream, TlsStream};
-pub(crate) use self::socket::{Socket, client_config, tls_config};
+pub(crate) use self::socket::{Socket, tls_config};
 
 pub(crate) const HELLO: &[u8] =
     b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 14\r\n\r\nHello, World!\n";
@@ -270,7 +272,7 @@ impl Counters {
 }
 
 /// Counts stay meaningful whatever panicked.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -10,7 +10,8 @@ use quinn::{ClientConfig, Endpoint, EndpointConfig, TokioRuntime};
 
 use crate::common::answer::Answer;
 use crate::common::h3::endpoint::Options;
-use crate::common::{Scripted, client_config};
+use crate::common::Scripted;
+use crate::common::socket::client_config;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_foreign_client_understands_the_scripted_server() {

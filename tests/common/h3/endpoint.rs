@@ -381,7 +381,7 @@ impl quinn::crypto::HmacKey for ResetKey {
 pub(super) static RESETTABLE: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
 
 /// One runtime for all servers of a test binary.
-pub(super) fn runtime() -> &'static Handle {
+pub(crate) fn runtime() -> &'static Handle {
     static RUNTIME: OnceLock<tokio::runtime::Runtime> = OnceLock::new();
     let runtime = RUNTIME.get_or_init(|| {
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime")

@@ -34,9 +34,9 @@ impl H3 {
                 self.opened(id, send, stop);
                 Ok(())
             }
-            Event::Data(id, bytes) if id % 4 == 0 => self.request_data(id, &bytes),
+            Event::Data(id, bytes) if id.is_multiple_of(4) => self.request_data(id, &bytes),
             Event::Data(id, bytes) => self.uni_data(id, &bytes),
-            Event::Fin(id) if id % 4 == 0 => self.request_end(id),
+            Event::Fin(id) if id.is_multiple_of(4) => self.request_end(id),
             Event::Fin(id) => self.uni_end(id),
             Event::Reset(id, code) => {
                 self.reset_by_client(id, code);
@@ -173,7 +173,7 @@ impl H3 {
     }
 
     fn reset_by_client(&mut self, id: u64, code: u64) {
-        if id % 4 == 0 {
+        if id.is_multiple_of(4) {
             self.resets.push((id, code));
             self.counters.count_reset_stream(code);
             if let Some(stream) = self.streams.get_mut(&id) {
