@@ -1,5 +1,8 @@
 //! What answers over TCP: HTTP/1.1 and HTTP/2 by hyper, in cleartext or over TLS by rustls. Servers of
-//! HTTP/3 put it beside their UDP socket.
+//! HTTP/3 put it beside their UDP socket, and answer there with `h3`.
+
+#[cfg(feature = "h3")]
+pub mod h3;
 
 use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
 

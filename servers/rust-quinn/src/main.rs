@@ -7,10 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use std::{env, io};
 
-use bytes::{Buf, Bytes};
-use h3::server::RequestResolver;
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
-use http::{Method, Response, StatusCode};
 use quinn::crypto::rustls::QuicServerConfig;
 use quinn::{Endpoint, EndpointConfig, TokioRuntime, TransportConfig};
 use rust_hyper::{Bodies, Failure, Tcp, tls_acceptor};
@@ -112,43 +108,7 @@ async fn accept(endpoint: Endpoint, bodies: Arc<Bodies>) {
             // What comes as early data is answered before the handshake is complete.
             let Ok(connecting) = incoming.accept() else { return };
             let Ok((connection, _)) = connecting.into_0rtt() else { return };
-            serve(connection, bodies).await;
+            rust_hyper::h3::serve(h3_quinn::Connection::new(connection), bodies).await;
         });
     }
-}
-
-async fn serve(connection: quinn::Connection, bodies: Arc<Bodies>) {
-    let connection = h3_quinn::Connection::new(connection);
-    let Ok(mut connection) = h3::server::builder().build(connection).await else { return };
-    // A client that goes away is not the server's failure.
-    while let Ok(Some(resolver)) = connection.accept().await {
-        let bodies = bodies.clone();
-        tokio::spawn(async move {
-            let _ = answer(resolver, &bodies).await;
-        });
-    }
-}
-
-async fn answer(
-    resolver: RequestResolver<h3_quinn::Connection, Bytes>,
-    bodies: &Bodies,
-) -> Result<(), h3::error::StreamError> {
-    let (request, mut stream) = resolver.resolve_request().await?;
-    if request.method() == Method::POST {
-        while let Some(mut data) = stream.recv_data().await? {
-            data.advance(data.remaining());
-        }
-    }
-    let body = bodies.of(request.uri().path());
-    let status = if body.is_some() { StatusCode::OK } else { StatusCode::NOT_FOUND };
-    let body = body.unwrap_or_default();
-    let mut response = Response::new(());
-    *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
-    response.headers_mut().insert(CONTENT_LENGTH, body.len().into());
-    stream.send_response(response).await?;
-    if request.method() != Method::HEAD && !body.is_empty() {
-        stream.send_data(body).await?;
-    }
-    stream.finish().await
 }
