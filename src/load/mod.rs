@@ -27,13 +27,13 @@ use nix::unistd::Pid;
 use self::client::{Expectation, Job, Request};
 use self::gate::{Edges, Gate, Meeting};
 use self::plan::{Event, Limit, LoadPlan};
-use self::uring::{Address, Config, Ring, RingError};
+use self::uring::{Address, Config, DatagramOptions, Ring, RingError};
 use self::worker::{Assignment, Outcome, Worker};
 use crate::clock;
 use crate::proto::h1::encode_request;
 use crate::proto::h2;
 use crate::proto::request::EncodeError;
-use crate::results::{Finding, FindingLevel, Measurement, WaitMode};
+use crate::results::{Finding, FindingLevel, Measurement, Protocol, WaitMode};
 use crate::time::Span;
 
 /// Why there is no measurement: the plan or the machine, never the server.
@@ -133,10 +133,16 @@ pub fn run(
 /// Tries the kernel's `io_uring` out: which features the generator would use, or why it cannot run.
 /// A container's filter shows only this way.
 pub fn kernel_finding() -> Finding {
-    let config = Config { slots: 1, connect_timeout: Span::from_secs(1), addresses: Vec::new() };
+    let nowhere = Address::Tcp((Ipv4Addr::LOCALHOST, 9).into());
+    let config =
+        Config { slots: 1, connect_timeout: Span::from_secs(1), addresses: vec![nowhere], datagrams: true };
     let check = "io-uring-features".to_owned();
     match Ring::new(&config) {
-        Ok(ring) => {
+        Ok(mut ring) => {
+            // Opening a UDP socket shows what such sockets can do, and sends nothing. Without one at
+            // all, the rest is still worth telling.
+            let options = DatagramOptions { gso: Some(1200), gro: true, ..DatagramOptions::default() };
+            let _ = ring.open_datagrams(0, 0, &options);
             let features = ring.features().by_name();
             let list = |wanted: bool| {
                 let named = features.iter().filter(|(_, used)| **used == wanted);
@@ -348,6 +354,7 @@ fn build_worker<'a>(
         slots: connections,
         connect_timeout: Span::from_nanos(plan.connect_timeout_ns),
         addresses: vec![prepared.address.clone()],
+        datagrams: plan.protocol == Protocol::H3,
     })?;
     let job = Job {
         request: prepared.request.clone(),

@@ -1,6 +1,7 @@
 //! Owns one connection as the event loop sees it: what was received in, what is to be sent out, and
 //! the requests that were answered meanwhile. Sans-I/O: the loop moves the bytes and tells the time.
 
+mod exchange;
 mod h1;
 mod h2;
 
@@ -537,9 +538,9 @@ fn books<'a>(
     record: &'a mut Record,
     replays: &'a mut Vec<Replay>,
     now: Instant,
-) -> h2::Books<'a> {
+) -> exchange::Books<'a> {
     let (expect, head_request) = (&job.expect, job.head_request);
-    h2::Books { expect, head_request, record, replays, now, served: false, ended: false }
+    exchange::Books { expect, head_request, record, replays, now, served: false, ended: false }
 }
 
 /// Appends `plain` to `out` as TLS records. This cannot fail once established; should the keys be used

@@ -4,9 +4,24 @@
 //! What is carried is the business of an [`Application`], which keeps a value of its own with each
 //! bidirectional stream.
 
+mod assembler;
+mod cids;
 mod connection;
+mod frame;
+mod keys;
+mod packet;
+mod parameters;
+mod ranges;
+mod recovery;
+mod space;
+mod streams;
+mod transmit;
+pub mod varint;
+mod violation;
 
-pub use connection::{Closed, Config, Connection};
+pub use connection::{Config, Connection, HandshakeSummary};
+pub use parameters::Parameters;
+pub use violation::{Closed, Violation};
 
 /// Where what arrives on streams goes.
 pub trait Application<S> {
