@@ -4,12 +4,13 @@
 use std::collections::BTreeMap;
 
 use super::plan::{Limit, LoadPlan};
+use super::quic::QuicTotals;
 use super::record::{Counts, Latencies, Record, Stage};
 use super::worker::{Outcome, Usage};
 use super::{LoadError, Prepared, tls};
 use crate::results::{
-    Connections, Generator, GeneratorThread, Latency, Measurement, Phase, Requests, Transfer, WaitMode,
-    Warning, Window, histogram, stats,
+    Connections, Generator, GeneratorThread, Latency, Measurement, Phase, QuicHealth, Requests, Transfer,
+    WaitMode, Warning, Window, histogram, stats,
 };
 use crate::time::{Instant, Span};
 
@@ -70,13 +71,46 @@ pub(super) fn measurement(
         lifetime,
         multiplexing: record.multiplexing(),
         stalls: record.stalls.clone(),
-        quic: None,
+        quic: quic(plan, &outcomes),
         warnings: Vec::new(),
     };
     measurement.warnings = warnings(plan, &measurement);
     measurement.warnings.extend(late_edge(&outcomes, length));
     measurement.warnings.extend(early_answers(plan, &measurement));
     Ok(measurement)
+}
+
+/// What QUIC did in the window, of all workers.
+fn quic(plan: &LoadPlan, outcomes: &[Outcome]) -> Option<QuicHealth> {
+    let mut totals = outcomes.iter().filter_map(|outcome| outcome.quic.as_ref());
+    let mut sum = totals.next()?.clone();
+    totals.for_each(|other| sum.merge(other));
+    let QuicTotals { health, socket, max_ack_delay, mut round_trips, .. } = sum;
+    round_trips.sort_unstable();
+    Some(QuicHealth {
+        socket: plan.quic.socket,
+        pacing: plan.quic.pacing,
+        datagrams_sent: health.datagrams_sent,
+        send_calls: sum.send_calls,
+        datagrams_received: health.datagrams_received,
+        receive_calls: sum.receive_calls,
+        bytes_sent: sum.bytes_sent,
+        bytes_received: sum.bytes_received,
+        packets_lost: health.packets_lost,
+        spurious_losses: health.spurious_losses,
+        probe_timeouts: health.probe_timeouts,
+        retries: health.retries,
+        stray_packets: health.stray_packets,
+        duplicate_packets: health.duplicate_packets,
+        key_updates: health.key_updates,
+        receive_drops: sum.receive_drops,
+        send_drops: sum.send_drops,
+        smoothed_rtt_us: round_trips.get(round_trips.len() / 2).map(|span| span.as_micros_f64()),
+        max_ack_delay_us: max_ack_delay.map(|span| span.as_nanos() / 1000),
+        max_payload: plan.quic.payload.into(),
+        receive_buffer_bytes: socket.map(|socket| socket.receive_buffer.into()),
+        send_buffer_bytes: socket.map(|socket| socket.send_buffer.into()),
+    })
 }
 
 fn window(

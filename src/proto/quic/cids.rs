@@ -36,7 +36,6 @@ impl LocalCids {
         id.try_into().is_ok_and(|bytes| u64::from_be_bytes(bytes) & !NUMBER == self.base)
     }
 
-
     /// A further id for the peer, if it keeps one more.
     pub(super) fn issue(&mut self) -> Option<u64> {
         (self.issued < self.most.min(2)).then(|| {
@@ -221,9 +220,9 @@ mod tests {
         let mut peer = peer();
         peer.add(1, 0, &[2; 4], [2; 16]).unwrap();
         peer.add(1, 0, &[2; 4], [2; 16]).unwrap();
-        assert_eq!((&**peer.current(), peer.take_retired()), (&[1u8; 8][..], None));
+        assert_eq!((peer.current().to_vec(), peer.take_retired()), (vec![1; 8], None));
         peer.add(2, 1, &[3; 4], [3; 16]).unwrap();
-        assert_eq!((&**peer.current(), peer.take_retired()), (&[2u8; 4][..], Some(0)));
+        assert_eq!((peer.current().to_vec(), peer.take_retired()), (vec![2; 4], Some(0)));
         assert!(
             peer.is_reset_token(&[2; 16]) && peer.is_reset_token(&[3; 16]) && !peer.is_reset_token(&[0; 16])
         );

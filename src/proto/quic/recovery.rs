@@ -424,7 +424,7 @@ mod tests {
         let (acked, frames) = ack(&mut flight, &[(0, 9)]);
         assert_eq!((acked.spurious, frames), (6, vec![90, 91]));
         assert_eq!((flight.next(), flight.eliciting), (10, 0));
-        assert_eq!(ack(&mut flight, &[(0, 9)]).1, []);
+        assert!(ack(&mut flight, &[(0, 9)]).1.is_empty());
     }
 
     #[test]
