@@ -31,8 +31,11 @@ pub struct Assignment {
     pub timeout: Span,
     /// Longest wait for one connection, TLS included.
     pub connect_timeout: Span,
-    /// False: a connection for each request.
+    /// False: a connection for each request, which begins with it.
     pub keepalive: bool,
+    /// Connections are replaced after so many requests as the plan says: opening one in place of another is
+    /// no sign of trouble, and the time to its first response is measured.
+    pub replaces: bool,
     /// Poll the ring instead of sleeping while requests are in flight.
     pub poll: bool,
     /// With `poll`: sleep after so long without an answer; `None`: never.
@@ -104,6 +107,8 @@ struct Slot {
     touched: bool,
     was_up: bool,
     tried: bool,
+    /// The time to its first ok response is still to be measured.
+    unanswered: bool,
     /// Failures since the last answered request.
     failures: u32,
     begun: Instant,
@@ -165,6 +170,7 @@ impl<'a> Worker<'a> {
                     touched: false,
                     was_up: false,
                     tried: false,
+                    unanswered: false,
                     failures: 0,
                     begun: Instant::default(),
                 })
@@ -522,6 +528,7 @@ impl<'a> Worker<'a> {
         let index = completion.token.slot;
         let slot = &mut self.slots[index as usize];
         slot.receiving = completion.more;
+        let ok = self.record.now().requests.ok;
         let step = match completion.result {
             1.. => {
                 let input = self.ring.received(completion);
@@ -533,6 +540,10 @@ impl<'a> Worker<'a> {
             errno if errno == -(Errno::ENOBUFS as i32) => Step::Going,
             errno => Step::Failed(errno_fault(Phase::Read, errno)),
         };
+        if slot.unanswered && self.record.now().requests.ok > ok {
+            slot.unanswered = false;
+            self.record.first_response(slot.begun, self.now);
+        }
         self.after(index, step)?;
         let slot = &mut self.slots[index as usize];
         if !completion.more && slot.generation == completion.token.generation && slot.link != Link::Down {
@@ -682,7 +693,7 @@ impl<'a> Worker<'a> {
         self.connecting -= 1;
         self.up += 1;
         self.outcome.opened += 1;
-        if slot.was_up && self.assignment.keepalive {
+        if slot.was_up && !self.assignment.replaces {
             self.outcome.reopened += 1;
             self.record.reopened();
         }
@@ -756,9 +767,10 @@ impl<'a> Worker<'a> {
     }
 
     fn connect_or_wait(&mut self, index: u32) -> io::Result<()> {
-        // After the window nothing new is begun.
+        // After the window nothing new is begun, nor is a connection that would have nothing to carry.
         let replays = self.slots[index as usize].client.has_replays();
-        if self.record.stage() == Stage::Drain && !replays {
+        let needless = self.assignment.replaces && self.pace.exhausted();
+        if (self.record.stage() == Stage::Drain || needless) && !replays {
             self.slots[index as usize].link = Link::Down;
             return self.ring.close(index);
         }
@@ -781,6 +793,7 @@ impl<'a> Worker<'a> {
             }
         }
         slot.begun = self.now;
+        slot.unanswered = self.assignment.replaces;
         slot.link = Link::Connecting;
         self.connecting += 1;
         self.outcome.attempted += 1;

@@ -26,8 +26,9 @@ pub struct Job {
     pub head_request: bool,
     /// M: the most requests in flight on a connection; 1 for HTTP/1.1.
     pub concurrency: u32,
-    /// False: a connection carries one request, whatever the server would allow.
-    pub keepalive: bool,
+    /// Requests after which a connection is replaced, whatever the server would allow; `u32::MAX`: never.
+    /// With a limit, `concurrency` is 1.
+    pub requests_per_connection: u32,
     /// What an ok response is.
     pub expect: Expectation,
     /// The protocol's name in ALPN (RFC 7301); empty without TLS.
@@ -208,6 +209,7 @@ impl Client {
             Ok(TlsState::Established) if !self.established => match self.check_alpn(job) {
                 Ok(()) => {
                     self.established = true;
+                    record.handshake(self.tls.as_ref().is_some_and(|tls| tls.resumed()));
                     Step::Established
                 }
                 Err(fault) => Step::Failed(fault),
@@ -385,7 +387,8 @@ impl Client {
                     // Without the server's limits no second stream may be opened, ever.
                     return Step::Failed(fault(Phase::Timeout, "settings", "no SETTINGS within the timeout"));
                 }
-                if job.keepalive || self.in_flight() > 0 || self.has_replays() {
+                let spent = exchanges.spent(job.requests_per_connection);
+                if !spent || self.in_flight() > 0 || self.has_replays() {
                     Step::Going
                 } else {
                     Step::Finished
@@ -467,7 +470,8 @@ impl Http {
         match (self, &job.request) {
             (Self::H1(exchange), _) => exchange.received(job, record, now, input, sending),
             (Self::H2(exchanges), Request::H2(request)) => {
-                exchanges.received(request, input, &mut books(job, record, replays, now), job.keepalive)
+                let most = job.requests_per_connection;
+                exchanges.received(request, input, &mut books(job, record, replays, now), most)
             }
             // The client is made from the job.
             (Self::H2(_), Request::H1(_)) => Step::Going,
