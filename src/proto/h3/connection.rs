@@ -47,7 +47,7 @@ pub struct Connection<T> {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Ended {
     /// By QUIC: either side closed it, or it timed out.
-    #[error("{}", .0.text)]
+    #[error("{0}")]
     Quic(quic::Closed),
     /// The server broke a rule of HTTP/3.
     #[error("{0}")]
@@ -56,10 +56,13 @@ pub enum Ended {
 
 impl Ended {
     /// Stable kebab-case name, used as the `kind` of an error count.
-    pub fn kind(&self) -> &str {
+    pub fn kind(&self) -> String {
         match self {
-            Self::Quic(closed) => &closed.kind,
-            Self::Http(violation) => violation.kind(),
+            Self::Quic(quic::Closed::ByPeer { application: true, code, .. }) => {
+                format!("closed-{}", ErrorCode(*code).name())
+            }
+            Self::Quic(closed) => closed.kind(),
+            Self::Http(violation) => violation.kind().into(),
         }
     }
 }
@@ -180,6 +183,11 @@ impl<T: Default> Connection<T> {
         self.quic.transmit(now, out, most)
     }
 
+    /// A datagram was too large for the path (EMSGSIZE).
+    pub fn shrink(&mut self) {
+        self.quic.shrink();
+    }
+
     /// Ends the connection in order (H3_NO_ERROR); [`Connection::transmit`] has its CONNECTION_CLOSE.
     pub fn close(&mut self) {
         let code = ErrorCode::NO_ERROR;
@@ -209,8 +217,8 @@ impl<T: Default> Connection<T> {
     }
 
     /// What the caller keeps with each open stream, in order of opening.
-    pub fn exchanges(&mut self) -> impl Iterator<Item = &T> {
-        self.quic.streams().map(|(_, stream)| &stream.exchange)
+    pub fn exchanges(&self) -> impl Iterator<Item = &T> {
+        self.quic.iter().map(|(_, stream)| &stream.exchange)
     }
 
     /// The same for the stream of this identifier.
@@ -226,17 +234,17 @@ impl<T: Default> Connection<T> {
     }
 
     /// States of the streams in words, for whoever asks why nothing moves.
-    pub fn describe(&mut self) -> String {
+    pub fn describe(&self) -> String {
         use std::fmt::Write;
         let mut text = format!(
             "{}; {}; streams open {} of {}, {} more allowed now",
-            if self.quic.established() { "handshake complete" } else { "handshake not complete" },
+            self.quic.describe(0),
             if self.session.has_settings() { "settings received" } else { "no settings received" },
             self.session.open,
             self.limit(),
             self.quic.room(),
         );
-        for (id, stream) in self.quic.streams().take(DESCRIBED) {
+        for (id, stream) in self.quic.iter().take(DESCRIBED) {
             // A String takes whatever is written.
             let _ = write!(text, "; stream {id}: {}", stream.describe());
         }
