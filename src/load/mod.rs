@@ -33,8 +33,8 @@ use self::uring::{Address, Config, DatagramOptions, Ring, RingError};
 use self::worker::{Assignment, Outcome, Worker};
 use crate::clock;
 use crate::proto::h1::encode_request;
-use crate::proto::{h2, h3, qpack, quic as transport};
 use crate::proto::request::EncodeError;
+use crate::proto::{h2, h3, qpack, quic as transport};
 use crate::results::{Finding, FindingLevel, Measurement, Resumption, WaitMode};
 use crate::time::Span;
 

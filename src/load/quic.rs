@@ -171,7 +171,8 @@ impl Worker<'_> {
             return self.on_shared_datagrams(completion);
         }
         let (index, generation) = (completion.token.slot, completion.token.generation);
-        let Some(slot) = self.slots.get_mut(index as usize).filter(|slot| slot.generation == generation) else {
+        let Some(slot) = self.slots.get_mut(index as usize).filter(|slot| slot.generation == generation)
+        else {
             return Ok(());
         };
         slot.receiving = completion.more;
@@ -219,7 +220,9 @@ impl Worker<'_> {
 
     /// The same for a socket of many connections, each of which is found by the connection id.
     fn on_shared_datagrams(&mut self, completion: &Completion) -> io::Result<()> {
-        let Some(file) = self.datagrams.as_ref().and_then(|datagrams| datagrams.shared) else { return Ok(()) };
+        let Some(file) = self.datagrams.as_ref().and_then(|datagrams| datagrams.shared) else {
+            return Ok(());
+        };
         let mut at = 0;
         // Each datagram may end its connection, for which the ring is needed, so it is looked at anew.
         while completion.result >= 0
@@ -325,7 +328,8 @@ impl Worker<'_> {
                 continue;
             }
             slot.timer = None;
-            let Some(due) = slot.client.deadline().filter(|_| !matches!(slot.link, Link::Down | Link::Waiting))
+            let Some(due) =
+                slot.client.deadline().filter(|_| !matches!(slot.link, Link::Down | Link::Waiting))
             else {
                 continue;
             };

@@ -12,9 +12,9 @@ use super::batch::Batcher;
 use super::client::{Client, Job, Step, Transmit, fault};
 use super::gate::{Arrival, Edges, Gate, Meeting};
 use super::pacing::Pace;
-use super::record::{Fault, Record, Stage};
 use super::plan::Quic;
 use super::quic::{Births, Datagrams, QuicTotals};
+use super::record::{Fault, Record, Stage};
 use super::uring::{Completion, Features, ImageId, Op, Ring, Token};
 use crate::clock;
 use crate::results::Phase;
@@ -775,7 +775,8 @@ impl<'a> Worker<'a> {
         slot.receiving = false;
         slot.link = Link::Down;
         let birth = self.births.next(self.now, index, slot.generation);
-        slot.client = slot.client.successor(&self.job, birth).map_err(|fault| io::Error::other(fault.text))?;
+        slot.client =
+            slot.client.successor(&self.job, birth).map_err(|fault| io::Error::other(fault.text))?;
         slot.timer = None;
         if self.datagrams.is_none() {
             self.ring.release(index, generation, receiving)?;
