@@ -266,7 +266,8 @@ impl Client {
             return Step::Going;
         };
         let mut books = books(job, record, &mut self.replays, now);
-        let step = exchanges.received(request, datagram, &mut books, job.keepalive, job.alpn);
+        let most = job.requests_per_connection;
+        let step = exchanges.received(request, datagram, &mut books, most, job.alpn);
         self.established |= step == Step::Established;
         step
     }
@@ -516,7 +517,8 @@ impl Client {
             Http::H1(_) => Step::Going,
             Http::H3(exchanges) => {
                 exchanges.expire(&mut books(job, record, &mut self.replays, now), timeout);
-                if job.keepalive || self.in_flight() > 0 || self.has_replays() {
+                let spent = exchanges.spent(job.requests_per_connection);
+                if !spent || self.in_flight() > 0 || self.has_replays() {
                     Step::Going
                 } else {
                     Step::Finished
