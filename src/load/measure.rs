@@ -65,7 +65,7 @@ pub(super) fn measurement(
         statuses: statuses(counts),
         interim_responses: counts.interim,
         errors: errors(&record, edges.is_some()),
-        connection: connections(&outcomes, &record),
+        connection: connections(plan, &outcomes, &record),
         seconds: record.seconds(),
         generator: generator(plan, prepared, &outcomes, &record, length),
         lifetime,
@@ -194,7 +194,7 @@ fn errors(record: &Record, opened: bool) -> Vec<crate::results::ErrorCount> {
     record.stages[stage as usize].error_counts()
 }
 
-fn connections(outcomes: &[Outcome], record: &Record) -> Connections {
+fn connections(plan: &LoadPlan, outcomes: &[Outcome], record: &Record) -> Connections {
     let sum = |of: fn(&Outcome) -> u64| outcomes.iter().map(of).sum();
     Connections {
         attempted: sum(|o| o.attempted),
@@ -205,8 +205,8 @@ fn connections(outcomes: &[Outcome], record: &Record) -> Connections {
         peak: sum(|o| o.peak),
         stalled: sum(|o| o.stalled),
         setup_us: latency(&record.setups),
-        first_response_us: None,
-        handshakes: None,
+        first_response_us: latency(&record.first_responses),
+        handshakes: plan.protocol.is_tls().then_some(record.handshakes),
     }
 }
 

@@ -11,6 +11,7 @@ pub mod pacing;
 pub mod plan;
 pub mod quic;
 pub mod record;
+mod tickets;
 mod tls;
 pub mod uring;
 pub mod worker;
@@ -34,7 +35,7 @@ use crate::clock;
 use crate::proto::h1::encode_request;
 use crate::proto::request::EncodeError;
 use crate::proto::{h2, h3, qpack, quic as transport};
-use crate::results::{Finding, FindingLevel, Measurement, Protocol, WaitMode};
+use crate::results::{Finding, FindingLevel, Measurement, Resumption, WaitMode};
 use crate::time::Span;
 
 /// Why there is no measurement: the plan or the machine, never the server.
@@ -247,6 +248,22 @@ fn validate(plan: &LoadPlan) -> Result<(), LoadError> {
             plan.concurrency
         ));
     }
+    match plan.requests_per_connection {
+        Some(0) => return bad("a connection carries at least one request".into()),
+        Some(most) if most > 1 && !plan.keepalive => {
+            return bad(format!(
+                "a connection for each request carries one, and {most} were asked for; keep connections alive"
+            ));
+        }
+        Some(most) if plan.concurrency > 1 => {
+            return bad(format!(
+                "a connection of {most} requests carries one at a time, and {} at a time were asked for; use more connections instead",
+                plan.concurrency
+            ));
+        }
+        _ => (),
+    }
+    validate_resumption(plan)?;
     let in_flight = u64::from(plan.connections) * u64::from(plan.concurrency);
     if plan.concurrency > 1 && in_flight > MOST_IN_FLIGHT {
         return bad(format!(
@@ -265,6 +282,24 @@ fn validate(plan: &LoadPlan) -> Result<(), LoadError> {
         return Err(LoadError::Descriptors { connections: plan.connections, needed, limit });
     }
     Ok(())
+}
+
+fn validate_resumption(plan: &LoadPlan) -> Result<(), LoadError> {
+    let text = match plan.resumption {
+        Resumption::Ticket | Resumption::ZeroRtt if !plan.protocol.is_tls() => {
+            "without TLS there are no sessions to resume; leave resumption off, or use h1s, h2 or h3"
+        }
+        Resumption::ZeroRtt if !plan.protocol.is_quic() => {
+            "early data (0rtt) is sent over QUIC only; use h3, or resume with tickets"
+        }
+        _ => return Ok(()),
+    };
+    Err(LoadError::Plan(text.into()))
+}
+
+/// Requests after which a connection is replaced.
+fn requests_per_connection(plan: &LoadPlan) -> Option<u32> {
+    if plan.keepalive { plan.requests_per_connection } else { Some(1) }
 }
 
 /// Raises the soft limit of open files to the hard one and returns it (getrlimit(2)).
@@ -299,7 +334,7 @@ fn choose_address(plan: &LoadPlan) -> Result<Address, LoadError> {
 /// Loopback has 2^24 addresses: connections spread over some of them do not run out of ports, nor
 /// does the kernel have to search long for a free one.
 fn source_addresses(plan: &LoadPlan, address: &Address) -> Vec<Ipv4Addr> {
-    let many = !plan.keepalive || plan.connections > 10_000;
+    let many = requests_per_connection(plan).is_some() || plan.connections > 10_000;
     match address {
         Address::Tcp(std::net::SocketAddr::V4(v4)) if v4.ip().is_loopback() && many => {
             (1..=LOOPBACK_SOURCES).map(|last| Ipv4Addr::new(127, 0, 0, last)).collect()
@@ -366,13 +401,13 @@ fn build_worker<'a>(
         slots: connections,
         connect_timeout: Span::from_nanos(plan.connect_timeout_ns),
         addresses: vec![prepared.address.clone()],
-        datagrams: plan.protocol == Protocol::H3,
+        datagrams: plan.protocol.is_quic(),
     })?;
     let job = Job {
         request: prepared.request.clone(),
         concurrency: plan.concurrency,
         head_request: plan.request.method == "HEAD",
-        keepalive: plan.keepalive,
+        requests_per_connection: requests_per_connection(plan).unwrap_or(u32::MAX),
         expect: prepared.expect.clone(),
         alpn: plan.protocol.alpn().unwrap_or_default(),
         tls: prepared.tls.as_ref().map(|tls| (Arc::clone(&tls.config), tls.name.clone())),
@@ -388,6 +423,7 @@ fn build_worker<'a>(
         timeout: Span::from_nanos(plan.timeout_ns),
         connect_timeout: Span::from_nanos(plan.connect_timeout_ns),
         keepalive: plan.keepalive,
+        replaces: requests_per_connection(plan).is_some(),
         poll: prepared.poll,
         poll_limit: (plan.wait == WaitMode::Auto).then_some(POLL_LIMIT),
         batch: plan.batch,

@@ -33,8 +33,11 @@ pub struct Assignment {
     pub timeout: Span,
     /// Longest wait for one connection, TLS included.
     pub connect_timeout: Span,
-    /// False: a connection for each request.
+    /// False: a connection for each request, which begins with it.
     pub keepalive: bool,
+    /// Connections are replaced after so many requests as the plan says: opening one in place of another is
+    /// no sign of trouble, and the time to its first response is measured.
+    pub replaces: bool,
     /// Poll the ring instead of sleeping while requests are in flight.
     pub poll: bool,
     /// With `poll`: sleep after so long without an answer; `None`: never.
@@ -110,6 +113,8 @@ pub(super) struct Slot {
     touched: bool,
     was_up: bool,
     tried: bool,
+    /// The time to its first ok response is still to be measured.
+    unanswered: bool,
     /// Failures since the last answered request.
     pub(super) failures: u32,
     begun: Instant,
@@ -179,6 +184,7 @@ impl<'a> Worker<'a> {
                     touched: false,
                     was_up: false,
                     tried: false,
+                    unanswered: false,
                     failures: 0,
                     begun: Instant::default(),
                     timer: None,
@@ -556,6 +562,7 @@ impl<'a> Worker<'a> {
         let index = completion.token.slot;
         let slot = &mut self.slots[index as usize];
         slot.receiving = completion.more;
+        let ok = self.record.now().requests.ok;
         let step = match completion.result {
             1.. => {
                 let input = self.ring.received(completion);
@@ -567,6 +574,10 @@ impl<'a> Worker<'a> {
             errno if errno == -(Errno::ENOBUFS as i32) => Step::Going,
             errno => Step::Failed(errno_fault(Phase::Read, errno)),
         };
+        if slot.unanswered && self.record.now().requests.ok > ok {
+            slot.unanswered = false;
+            self.record.first_response(slot.begun, self.now);
+        }
         self.after(index, step)?;
         let slot = &mut self.slots[index as usize];
         if !completion.more && slot.generation == completion.token.generation && slot.link != Link::Down {
@@ -719,7 +730,7 @@ impl<'a> Worker<'a> {
         self.connecting -= 1;
         self.up += 1;
         self.outcome.opened += 1;
-        if slot.was_up && self.assignment.keepalive {
+        if slot.was_up && !self.assignment.replaces {
             self.outcome.reopened += 1;
             self.record.reopened();
         }
@@ -802,9 +813,10 @@ impl<'a> Worker<'a> {
     }
 
     fn connect_or_wait(&mut self, index: u32) -> io::Result<()> {
-        // After the window nothing new is begun.
+        // After the window nothing new is begun, nor is a connection that would have nothing to carry.
         let replays = self.slots[index as usize].client.has_replays();
-        if self.record.stage() == Stage::Drain && !replays {
+        let needless = self.assignment.replaces && self.pace.exhausted();
+        if (self.record.stage() == Stage::Drain || needless) && !replays {
             self.slots[index as usize].link = Link::Down;
             return self.close(index);
         }
@@ -827,6 +839,7 @@ impl<'a> Worker<'a> {
             }
         }
         slot.begun = self.now;
+        slot.unanswered = self.assignment.replaces;
         slot.link = Link::Connecting;
         self.connecting += 1;
         self.outcome.attempted += 1;

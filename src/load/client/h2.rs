@@ -14,25 +14,29 @@ pub(super) struct Exchanges {
     fresh: Option<u32>,
     last: u32,
     pub(super) served: bool,
+    /// Requests that ended on this connection, answered or not.
+    carried: u32,
 }
 
 impl Exchanges {
     pub(super) fn new(concurrency: u32) -> Self {
         let connection = Connection::new(Config::new(concurrency.max(1)));
-        Self { connection, fresh: None, last: 0, served: false }
+        Self { connection, fresh: None, last: 0, served: false, carried: 0 }
     }
 
-    /// Takes bytes in; requests to be sent again are added to `replays`.
+    /// Takes bytes in; requests to be sent again are added to `replays`. The connection is finished after
+    /// `most` requests.
     #[inline]
     pub(super) fn received(
         &mut self,
         request: &Request,
         input: &[u8],
         books: &mut Books<'_>,
-        keepalive: bool,
+        most: u32,
     ) -> Step {
         let done = self.connection.receive(request, input, books);
         self.served |= books.served;
+        self.count(books);
         match done {
             Err(violation) => Step::Failed(framing_fault(violation.kind(), &violation)),
             Ok(()) if self.connection.finished() && !self.served => Step::Failed(fault(
@@ -41,10 +45,22 @@ impl Exchanges {
                 "the server ended the connection (GOAWAY) before it answered anything",
             )),
             Ok(()) if self.connection.finished() => Step::Finished,
-            // A connection for one request has ended with it, answered or refused.
-            Ok(()) if !keepalive && books.ended => Step::Finished,
+            // A connection for so many requests has ended with the last, answered or refused.
+            Ok(()) if books.ended && self.spent(most) => Step::Finished,
             Ok(()) => Step::Going,
         }
+    }
+
+    /// With a limit there is one request at a time, so that at most one ended.
+    #[inline]
+    fn count(&mut self, books: &Books<'_>) {
+        self.carried = self.carried.saturating_add(u32::from(books.ended));
+    }
+
+    /// It has carried `most` requests.
+    #[inline]
+    pub(super) fn spent(&self, most: u32) -> bool {
+        self.carried >= most
     }
 
     pub(super) fn closed(&self) -> Step {
@@ -96,6 +112,7 @@ impl Exchanges {
     pub(super) fn expire(&mut self, books: &mut Books<'_>, timeout: Span) {
         let now = books.now;
         self.connection.cancel(|exchange| now.since(exchange.started) > timeout, books);
+        self.count(books);
     }
 
     /// Effective M, once the server's settings are known.

@@ -16,6 +16,8 @@ pub(super) struct Exchanges {
     fresh: Option<u64>,
     last: u64,
     pub(super) served: bool,
+    /// Requests that ended on this connection, answered or not.
+    carried: u32,
     established: bool,
 }
 
@@ -29,21 +31,23 @@ impl Exchanges {
         let connection =
             Connection::new(config, tls.clone(), name.clone(), birth.connection_id, birth.seed, birth.now)
                 .map_err(|error| fault(Phase::Quic, "tls", &error.to_string()))?;
-        Ok(Self { connection, fresh: None, last: 0, served: false, established: false })
+        Ok(Self { connection, fresh: None, last: 0, served: false, carried: 0, established: false })
     }
 
-    /// Takes a datagram in; requests to be sent again are added to `replays`.
+    /// Takes a datagram in; requests to be sent again are added to `replays`. The connection is finished after
+    /// `most` requests.
     #[inline]
     pub(super) fn received(
         &mut self,
         request: &Request,
         datagram: &mut [u8],
         books: &mut Books<'_>,
-        keepalive: bool,
+        most: u32,
         alpn: &str,
     ) -> Step {
         let done = self.connection.receive(books.now, request, datagram, books);
         self.served |= books.served;
+        self.count(books);
         match done {
             Err(ended) => self.ended(&ended, alpn),
             Ok(()) if self.connection.finished() && !self.served => Step::Failed(fault(
@@ -52,14 +56,26 @@ impl Exchanges {
                 "the server ended the connection (GOAWAY) before it answered anything",
             )),
             Ok(()) if self.connection.finished() => Step::Finished,
-            // A connection for one request has ended with it, answered or refused.
-            Ok(()) if !keepalive && books.ended => Step::Finished,
+            // A connection for so many requests has ended with the last, answered or refused.
+            Ok(()) if books.ended && self.spent(most) => Step::Finished,
             Ok(()) if !self.established && self.connection.quic().established() => {
                 self.established = true;
                 Step::Established
             }
             Ok(()) => Step::Going,
         }
+    }
+
+    /// With a limit there is one request at a time, so that at most one ended.
+    #[inline]
+    fn count(&mut self, books: &Books<'_>) {
+        self.carried = self.carried.saturating_add(u32::from(books.ended));
+    }
+
+    /// It has carried `most` requests.
+    #[inline]
+    pub(super) fn spent(&self, most: u32) -> bool {
+        self.carried >= most
     }
 
     /// Does what is due at `now`.
@@ -157,6 +173,7 @@ impl Exchanges {
     pub(super) fn expire(&mut self, books: &mut Books<'_>, timeout: Span) {
         let now = books.now;
         self.connection.cancel(|exchange| now.since(exchange.started) > timeout, books);
+        self.count(books);
     }
 
     /// Effective M, once the server's limits are known.

@@ -29,8 +29,9 @@ pub struct Job {
     pub head_request: bool,
     /// M: the most requests in flight on a connection; 1 for HTTP/1.1.
     pub concurrency: u32,
-    /// False: a connection carries one request, whatever the server would allow.
-    pub keepalive: bool,
+    /// Requests after which a connection is replaced, whatever the server would allow; `u32::MAX`: never.
+    /// With a limit, `concurrency` is 1.
+    pub requests_per_connection: u32,
     /// What an ok response is.
     pub expect: Expectation,
     /// The protocol's name in ALPN (RFC 7301); empty without TLS.
@@ -235,6 +236,7 @@ impl Client {
             Ok(TlsState::Established) if !self.established => match self.check_alpn(job) {
                 Ok(()) => {
                     self.established = true;
+                    record.handshake(self.tls.as_ref().is_some_and(|tls| tls.resumed()));
                     Step::Established
                 }
                 Err(fault) => Step::Failed(fault),
@@ -264,7 +266,8 @@ impl Client {
             return Step::Going;
         };
         let mut books = books(job, record, &mut self.replays, now);
-        let step = exchanges.received(request, datagram, &mut books, job.keepalive, job.alpn);
+        let most = job.requests_per_connection;
+        let step = exchanges.received(request, datagram, &mut books, most, job.alpn);
         self.established |= step == Step::Established;
         step
     }
@@ -514,7 +517,8 @@ impl Client {
             Http::H1(_) => Step::Going,
             Http::H3(exchanges) => {
                 exchanges.expire(&mut books(job, record, &mut self.replays, now), timeout);
-                if job.keepalive || self.in_flight() > 0 || self.has_replays() {
+                let spent = exchanges.spent(job.requests_per_connection);
+                if !spent || self.in_flight() > 0 || self.has_replays() {
                     Step::Going
                 } else {
                     Step::Finished
@@ -526,7 +530,8 @@ impl Client {
                     // Without the server's limits no second stream may be opened, ever.
                     return Step::Failed(fault(Phase::Timeout, "settings", "no SETTINGS within the timeout"));
                 }
-                if job.keepalive || self.in_flight() > 0 || self.has_replays() {
+                let spent = exchanges.spent(job.requests_per_connection);
+                if !spent || self.in_flight() > 0 || self.has_replays() {
                     Step::Going
                 } else {
                     Step::Finished
@@ -610,7 +615,8 @@ impl Http {
         match (self, &job.request) {
             (Self::H1(exchange), _) => exchange.received(job, record, now, input, sending),
             (Self::H2(exchanges), Request::H2(request)) => {
-                exchanges.received(request, input, &mut books(job, record, replays, now), job.keepalive)
+                let most = job.requests_per_connection;
+                exchanges.received(request, input, &mut books(job, record, replays, now), most)
             }
             // The client is made from the job, and datagrams come in by a call of their own.
             (Self::H2(_) | Self::H3(_), _) => Step::Going,

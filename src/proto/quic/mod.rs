@@ -20,7 +20,7 @@ pub mod varint;
 mod violation;
 
 pub use connection::{Config, Connection, HandshakeSummary};
-pub use parameters::Parameters;
+pub use parameters::{ParameterError, Parameters, fuzz_parameters};
 pub use violation::{Closed, Violation};
 
 /// Where what arrives on streams goes.
