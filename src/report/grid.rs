@@ -169,10 +169,12 @@ impl<'a> Sheet<'a> {
             group("server CPUs busy", &|s| s.server_busy.map(text::percent)),
             group("its busiest thread", &|s| s.server_busiest_thread.map(text::percent)),
             group("generator busy", &|s| s.generator_busy.map(text::percent)),
-            group("requests in flight", &|s| s.in_flight.map(|n| format!("{n:.2}"))),
             group("spread of the rate", &|s| s.spread.map(text::plus_minus)),
             group("peak memory (MiB)", &|s| s.server_peak_rss_kib.map(text::mebibytes)),
         ];
+        if self.section.kind != SectionKind::Handshake {
+            groups.insert(4, group("requests in flight", &|s| s.in_flight.map(|n| format!("{n:.2}"))));
+        }
         if self.section.kind == SectionKind::Ratio {
             groups.insert(0, group("CPU µs/req", &|s| s.server_cpu_us_per_request.map(text::micros)));
         }

@@ -104,9 +104,14 @@ pub(super) fn millis(micros: f64) -> String {
     })
 }
 
-/// A ratio: two decimals, none from a hundred on.
+/// A ratio: two decimals, three below a hundredth, none from a hundred on.
 pub(super) fn times(ratio: f64) -> String {
-    number(ratio, |v| if v < 100.0 { 2 } else { 0 }) + "×"
+    let decimals = |v| match v {
+        v if v < 0.01 => 3,
+        v if v < 100.0 => 2,
+        _ => 0,
+    };
+    number(ratio, decimals) + "×"
 }
 
 /// CPU time in µs: two decimals, none from a thousand on.

@@ -219,7 +219,10 @@ fn settings(results: &Results) -> Vec<(String, String)> {
     if kind(SectionKind::Ratio) {
         let what = format!("median of {} x {} closed-loop windows", s.rounds, seconds(s.duration_s));
         let of = cells(results, SectionKind::Ratio);
-        rows.push(("Ratios", format!("{what} over each of two protocols of one listener; {of}")));
+        let ratios = results.sections.iter().filter(|section| section.kind == SectionKind::Ratio);
+        let udp = ratios.flat_map(|section| &section.cells).any(|cell| cell.protocol.is_quic());
+        let place = if udp { "host and port" } else { "listener" };
+        rows.push(("Ratios", format!("{what} over each of two protocols of one {place}; {of}")));
     }
     if kind(SectionKind::Setup) {
         let what = format!("median of {} windows, each request on a fresh connection", s.rounds);
@@ -293,10 +296,13 @@ fn handshake_limits(results: &Results) -> String {
         let windows = cell.rounds.iter().filter_map(|r| r.measurement.as_ref()).map(|m| &m.window);
         for requests in windows.filter_map(|window| window.asked_requests) {
             let limit = format!(
-                "{} connections with {each} request{} each, {} at the same time",
+                "{} connections with {each} request{} each, {}",
                 group_thousands(requests / u64::from(each.max(1))),
                 if each == 1 { "" } else { "s" },
-                cell.connections
+                match cell.connections {
+                    1 => "one after the other".to_owned(),
+                    many => format!("{many} at the same time"),
+                }
             );
             if !limits.contains(&limit) {
                 limits.push(limit);

@@ -141,7 +141,11 @@ fn check_pair(protocols: &[At<Protocol>], servers: &[ServerSpec]) -> Result<(), 
         [] => return Ok(()),
     };
     if first.value.is_tls() != second.value.is_tls() {
-        let transport = |protocol: Protocol| if protocol.is_tls() { "over TLS" } else { "in cleartext" };
+        let transport = |protocol: Protocol| match protocol {
+            _ if protocol.is_quic() => "over QUIC",
+            _ if protocol.is_tls() => "over TLS",
+            _ => "in cleartext",
+        };
         return Err(second.mistake(format_args!(
             "{} runs {} and {} {}, on different listeners; a ratio compares two protocols of one, like `{}`",
             first.value.name(),

@@ -54,6 +54,6 @@ const HEADER: [&str; 9] = [
     "drops, generator",
     "datagrams/send",
     "datagrams/receive",
-    "bytes sent",
-    "bytes received",
+    "bytes/datagram sent",
+    "bytes/datagram received",
 ];

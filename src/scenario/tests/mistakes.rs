@@ -51,8 +51,8 @@ fn the_cells_of_http2_have_mistakes_of_their_own() {
             "[\"h2\", \"h1s\"]",
             "cells = [\"1x1\"]\nconnections = 9",
             Some(
-                "counts fresh connections, which only a setup section opens; write `requests`, or say how many \
-                 connections in `cells`",
+                "counts fresh connections, which only setup and handshake sections open; write `requests`, or say \
+                 how many connections in `cells`",
             ),
         ),
         (
@@ -81,6 +81,117 @@ fn the_cells_of_http2_have_mistakes_of_their_own() {
     }
 }
 
+/// What is said of connections, with a server that has every protocol.
+#[test]
+fn handshakes_and_resumption_have_mistakes_of_their_own() {
+    let of = |section: &str| {
+        let section = format!("[[section]]\ntitle = \"t\"\n{section}\n");
+        let text = text("", &server("a", "[\"h1\", \"h1s\", \"h2c\", \"h2\", \"h3\"]"), &section);
+        check_text(&text, &Overrides::default()).map(|_| ()).map_err(|error| {
+            let error = error.to_string();
+            error.split_once("section[1]").map_or(error.clone(), |(_, rest)| rest.to_owned())
+        })
+    };
+    let handshake =
+        |rest: &str| format!("kind = \"handshake\"\nprotocols = [\"h3\", \"h2\", \"h1s\"]\n{rest}");
+    for (section, message) in [
+        (handshake(""), None),
+        (handshake("resumption = [\"off\", \"ticket\", \"0rtt\"]\nconnections = 50\nconcurrency = 50"), None),
+        (handshake("resumption = \"ticket\"\nrequests = 3\nsocket = \"shared\"\npacing = true"), None),
+        ("kind = \"setup\"\nprotocols = [\"h3\"]\nresumption = \"0rtt\"".into(), None),
+        ("kind = \"ratio\"\nprotocols = [\"h3\", \"h1s\"]\ncells = [\"1x1\"]".into(), None),
+        (
+            handshake("cells = [\"1x1\"]"),
+            Some(
+                ".cells: a handshake section has one load; write `connections` for how many in all, and \
+                 `concurrency` for how many at the same time",
+            ),
+        ),
+        (
+            handshake("duration = \"1s\""),
+            Some(
+                ".duration: a window of a handshake section ends with a number of connections; write `connections`",
+            ),
+        ),
+        (
+            handshake("connections = 9\nconcurrency = 10"),
+            Some(".connections: 9 connections in all are too few for 10 at the same time; write 10 or more"),
+        ),
+        (
+            handshake("concurrency = 1001"),
+            Some(
+                ".concurrency: 1000 connections in all are too few for 1001 at the same time; write 1001 or more",
+            ),
+        ),
+        (
+            handshake("connections = 5000\nconcurrency = 2000"),
+            Some(
+                ".concurrency: 2000 connections need 2064 open files and the hard limit is 1024; write at most \
+                 960 connections, or raise the limit as root with `ulimit -Hn 2064`",
+            ),
+        ),
+        (handshake("requests = 0"), Some(".requests: 0 requests on each connection; write 1 to 1000000")),
+        (
+            handshake("resumption = []"),
+            Some(".resumption: no resumption in the list; write at least one of off, ticket, 0rtt"),
+        ),
+        (
+            handshake("resumption = [\"off\", \"off\"]"),
+            Some(".resumption[2]: off is listed twice; leave one out"),
+        ),
+        (
+            handshake("resumption = [\"ticket\"]\nwarmup = \"0s\""),
+            Some(
+                ".warmup: no warm-up, in which the first connections get the tickets that later ones present; \
+                 write one like `500ms`, or leave it out",
+            ),
+        ),
+        (
+            "kind = \"handshake\"\nprotocols = [\"h2\", \"h2c\"]".into(),
+            Some(
+                ".protocols[2]: h2c has no handshake; write `h3`, `h2` or `h1s`, or `kind = \"setup\"` for how \
+                 fast connections open",
+            ),
+        ),
+        (
+            "kind = \"handshake\"\nprotocols = [\"h2\"]\nresumption = [\"off\", \"0rtt\"]".into(),
+            Some(
+                ".resumption[2]: early data is sent over h3 alone, and h2 cannot have it; write `\"ticket\"`, or \
+                 another protocol",
+            ),
+        ),
+        (
+            "kind = \"setup\"\nprotocols = [\"h3\", \"h2\"]\nresumption = \"0rtt\"".into(),
+            Some(
+                ".resumption: early data is sent over h3 alone, and h2 cannot have it; write `\"ticket\"`, or \
+                 another protocol",
+            ),
+        ),
+        (
+            "kind = \"ratio\"\nprotocols = [\"h3\", \"h2\"]\ncells = [\"1x1\"]\nresumption = \"ticket\""
+                .into(),
+            Some(
+                ".resumption: a ratio compares connections that are kept, whose handshakes come before the \
+                 window; leave it out, or write `kind = \"handshake\"`",
+            ),
+        ),
+        (
+            "kind = \"ratio\"\nprotocols = [\"h3\", \"h2c\"]\ncells = [\"1x1\"]".into(),
+            Some(
+                ".protocols[2]: h3 runs over QUIC and h2c in cleartext, on different listeners; a ratio compares \
+                 two protocols of one, like `[\"h3\", \"h2\"]`",
+            ),
+        ),
+        (
+            "kind = \"closed-loop\"\nprotocol = \"h2\"\ncells = [\"1x1\"]\npacing = true".into(),
+            Some(".pacing: is about QUIC, and the section has no h3; leave it out"),
+        ),
+    ] {
+        let found = of(&section).err();
+        assert_eq!(found.as_deref(), message, "{section}");
+    }
+}
+
 #[test]
 fn a_file_that_cannot_be_read_says_why() {
     let error =
@@ -100,7 +211,7 @@ fn use_without_a_servers_folder_says_where_it_was_looked_for() {
     let error = check(Path::new("/x/a.toml"), &alone, &machine(), &Overrides::default());
     assert_eq!(
         error.unwrap_err().to_string(),
-        "/x/a.toml:36:7: server[1].use: no folder above the scenario holds `servers/`; make \
+        "/x/a.toml:38:7: server[1].use: no folder above the scenario holds `servers/`; make \
          `servers/nginx/server.toml`, or describe the server here"
     );
 }
@@ -146,6 +257,8 @@ const MISTAKES: &[(&str, &str)] = &[
     ("unstable_above = 0.05", "unstable_above = 5"),
     ("wait = \"poll\"", "wait = \"pool\""),
     ("wait = \"poll\"", "wait = \"spin\""),
+    ("socket = \"shared\"", "socket = \"share\""),
+    ("pacing = true", "pacing = \"yes\""),
     // [pin]
     ("servers = [1]", "servers = \"0-1\""),
     ("servers = [1]", "servers = \"99\""),
@@ -192,7 +305,7 @@ const MISTAKES: &[(&str, &str)] = &[
     ("\"W={workers}\"", "\"{port}\""),
     ("protocols = [\"h1\"]", "protocols = [\"h1\"]\nversion = [\"own\", \"{workers}\"]"),
     ("protocols = [\"h1\"]", "protocols = [\"h1\"]\nrequires = [\"{dir}/own\"]"),
-    ("protocols = [\"h1\"]", "protocols = [\"h3\"]"),
+    ("protocols = [\"h1\"]", "protocols = [\"h4\"]"),
     ("protocols = [\"h1\"]", "protocols = [\"h1\", \"h1\"]"),
     ("protocols = [\"h1\"]", "protocols = []"),
     ("protocols = [\"h1\"]", "protocols = \"h1\""),
@@ -238,6 +351,12 @@ const MISTAKES: &[(&str, &str)] = &[
     ("cells = [\"1x1\", \"50x1\"]", "cells = [\"1x1\", \"1000x1\"]"),
     ("cells = [\"1x1\", \"50x1\"]", "cells = [\"1x1\"]\nduration = \"0s\""),
     ("cells = [\"1x1\", \"50x1\"]", "cells = [\"1x1\"]\nconnections = 5"),
+    ("cells = [\"1x1\", \"50x1\"]", "cells = [\"1x1\"]\nsocket = \"shared\""),
+    ("cells = [\"1x1\", \"50x1\"]", "cells = [\"1x1\"]\nresumption = \"ticket\""),
+    ("cells = [\"10x1\"]", "cells = [\"10x1\"]\nresumption = \"0rtt\""),
+    ("cells = [\"10x1\"]", "cells = [\"10x1\"]\nresumption = \"tickets\""),
+    ("cells = [\"10x1\"]", "cells = [\"10x1\"]\nresumption = [\"off\", \"ticket\"]"),
+    ("connections = 100", "connections = 100\nresumption = \"ticket\""),
     ("requests = 1000", "requests = 1000\nduration = \"1s\""),
     ("requests = 1000", "requests = 0"),
     ("requests = 1000", "requests = 9"),

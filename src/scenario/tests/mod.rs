@@ -210,6 +210,32 @@ fn sections_take_their_limits_and_warm_ups() {
     assert_eq!(sections[2].protocols, [Protocol::H1, Protocol::H1s]);
 }
 
+#[test]
+fn a_handshake_section_has_a_cell_for_each_resumption_that_a_protocol_has() {
+    let scenario = checked(&text(
+        "[run]\nrounds = 2\nsocket = \"shared\"\n",
+        &[server("new", "[\"h1s\", \"h3\"]"), server("old", "[\"h1s\"]")].concat(),
+        "[[section]]\ntitle = \"h\"\nkind = \"handshake\"\nprotocols = [\"h3\", \"h1s\"]\nresumption = [\"off\", \
+         \"ticket\", \"0rtt\"]\nconnections = 200\nrequests = 3\nconcurrency = 4\npacing = true\n\
+         [[section]]\ntitle = \"s\"\nkind = \"setup\"\nprotocol = \"h1s\"\nresumption = \"ticket\"\n\
+         [[section]]\ntitle = \"o\"\nkind = \"handshake\"\nprotocol = \"h1s\"\n",
+    ));
+    let [handshake, setup, off] = &scenario.sections[..] else { panic!("three sections") };
+    let names = |protocol| handshake.cells_of(protocol).map(|cell| cell.to_string()).collect::<Vec<_>>();
+    assert_eq!(names(Protocol::H3), ["4x1/off", "4x1/ticket", "4x1/0rtt"]);
+    assert_eq!(names(Protocol::H1s), ["4x1/off", "4x1/ticket"]);
+    assert!(handshake.cells.iter().all(|cell| cell.requests_per_connection == Some(3)));
+    assert_eq!((handshake.limit, handshake.warmup), (SectionLimit::Requests(600), Span::from_millis(500)));
+    assert_eq!((handshake.socket, handshake.pacing), (SocketMode::Shared, true));
+    assert_eq!(setup.cells, [Cell { resumption: Resumption::Ticket, ..Cell::new(20, 1) }]);
+    assert_eq!((setup.warmup, setup.pacing), (Span::from_millis(500), false));
+    // Nothing to resume, and so nothing to seed.
+    assert_eq!((off.limit, off.warmup), (SectionLimit::Requests(1000), Span::ZERO));
+    // h3 of one server, h1s of two; then two more, and two more.
+    let estimate = scenario.estimate();
+    assert_eq!((estimate.cells, estimate.starts), (3 + 2 * 2 + 2 + 2, 2 * (1 + 2 + 2 + 2)));
+}
+
 /// A ratio needs both protocols of a server; other sections need the one.
 #[test]
 fn a_ratio_says_what_a_server_lacks() {

@@ -37,6 +37,39 @@ fn narrowing_keeps_what_is_named_and_says_so() {
     );
 }
 
+/// Cells of one size are told apart by their resumption, and tickets have their warm-up.
+#[test]
+fn cells_are_named_with_their_resumption() {
+    let section = "[[section]]\ntitle = \"h\"\nkind = \"handshake\"\nprotocols = [\"h3\", \"h2\"]\n\
+                   resumption = [\"off\", \"ticket\", \"0rtt\"]\n\
+                   [[section]]\ntitle = \"c\"\nkind = \"closed-loop\"\nprotocol = \"h3\"\ncells = [\"1x1\", \"2x2\"]\n";
+    let with = |cells: &[&str], warmup| {
+        let overrides = Overrides { cells: words(cells), warmup, ..Overrides::default() };
+        check_text(&text("", &server("a", "[\"h2\", \"h3\"]"), section), &overrides)
+            .map(|checked| checked.scenario)
+            .map_err(|error| error.to_string())
+    };
+    let names = |scenario: &Scenario| -> Vec<Vec<String>> {
+        let of = |section: &Section| section.cells.iter().map(ToString::to_string).collect();
+        scenario.sections.iter().map(of).collect()
+    };
+    let both = with(&["1x1"], None).unwrap();
+    assert_eq!(names(&both), [vec!["1x1/off", "1x1/ticket", "1x1/0rtt"], vec!["1x1"]]);
+    let one = with(&["1x1/ticket"], Some(Span::ZERO)).unwrap();
+    assert_eq!(names(&one), [["1x1/ticket"]]);
+    assert_eq!(one.sections[0].warmup, Span::from_millis(500), "tickets are seeded all the same");
+    assert_eq!(one.overrides[0], "cells = 1x1/ticket (scenario: 1x1/off, 1x1/ticket, 1x1/0rtt, 1x1, 2x2)");
+    let shorter = with(&["1x1/0rtt"], Some(Span::from_millis(50))).unwrap();
+    assert_eq!(shorter.sections[0].warmup, Span::from_millis(50));
+    for (cell, message) in [
+        ("1x1/full", "`full` is no resumption; write `1x1/off`, `1x1/ticket` or `1x1/0rtt`"),
+        ("2x2/0rtt", "did you mean `1x1/0rtt`? it has 1x1/off, 1x1/ticket, 1x1/0rtt, 1x1, 2x2"),
+    ] {
+        let error = with(&[cell], None).unwrap_err();
+        assert!(error.starts_with("--cell ") && error.contains(message), "{error}");
+    }
+}
+
 #[test]
 fn what_the_scenario_does_not_have_is_named_with_what_it_has() {
     for (result, message) in [
