@@ -46,10 +46,7 @@ pub(crate) struct Tally {
 type Policy = Arc<Mutex<dyn FnMut(Way, &[u8]) -> Fate + Send>>;
 
 impl Relay {
-    pub(crate) fn start(
-        server: SocketAddr,
-        policy: impl FnMut(Way, &[u8]) -> Fate + Send + 'static,
-    ) -> Self {
+    pub(crate) fn start(server: SocketAddr, policy: impl FnMut(Way, &[u8]) -> Fate + Send + 'static) -> Self {
         let (tally, tasks) = (Arc::<Tally>::default(), Arc::<Mutex<Vec<AbortHandle>>>::default());
         let listening = std::net::UdpSocket::bind("127.0.0.1:0").expect("loopback has a free port");
         let address = listening.local_addr().expect("a bound socket has an address");

@@ -8,9 +8,9 @@ use bytes::{Buf, Bytes};
 use quinn::crypto::rustls::QuicClientConfig;
 use quinn::{ClientConfig, Endpoint, EndpointConfig, TokioRuntime};
 
+use crate::common::Scripted;
 use crate::common::answer::Answer;
 use crate::common::h3::endpoint::Options;
-use crate::common::Scripted;
 use crate::common::socket::client_config;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]

@@ -36,7 +36,6 @@ impl LocalCids {
         id.try_into().is_ok_and(|bytes| u64::from_be_bytes(bytes) & !NUMBER == self.base)
     }
 
-
     /// A further id for the peer, if it keeps one more.
     pub(super) fn issue(&mut self) -> Option<u64> {
         (self.issued < self.most.min(2)).then(|| {
