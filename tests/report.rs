@@ -5,6 +5,8 @@
 mod build;
 #[path = "common/results_http2.rs"]
 mod http2;
+#[path = "common/results_http3.rs"]
+mod http3;
 
 use std::fs;
 use std::path::PathBuf;
@@ -216,6 +218,16 @@ fn a_terminal_of_http2_with_every_oddity() {
     insta::assert_snapshot!(terminal(&http2::odd(), 100));
 }
 
+#[test]
+fn a_report_of_http3_with_every_oddity() {
+    insta::assert_snapshot!(markdown(&http3::odd()).unwrap());
+}
+
+#[test]
+fn a_terminal_of_http3_with_every_oddity() {
+    insta::assert_snapshot!(terminal(&http3::odd(), 120));
+}
+
 /// What `bench load` prints of one measurement where a server of HTTP/2 did what it may do.
 #[test]
 fn the_text_of_a_measurement_tells_what_became_of_its_streams() {
@@ -257,6 +269,8 @@ fn an_empty_run_is_a_report() {
     insta::assert_snapshot!(markdown(&empty()).unwrap());
     let http2 = markdown(&Results { template: "http2".into(), ..empty() }).unwrap();
     assert!(http2.contains("**ratio**") && !http2.contains("\n\n\n"), "{http2}");
+    let http3 = markdown(&Results { template: "http3".into(), ..empty() }).unwrap();
+    assert!(http3.contains("**0-RTT**") && !http3.contains("\n\n\n"), "{http3}");
     assert_eq!(terminal(&empty(), 80), "nothing was measured\n");
 }
 
@@ -264,7 +278,7 @@ fn an_empty_run_is_a_report() {
 fn the_fixture_of_this_format_shows_what_is_new_in_it() {
     // A format once released keeps its file; the earlier ones show what is older.
     let path = data(&format!("results-{}.json", version::FORMAT));
-    let text = to_json(&http2::odd()).unwrap();
+    let text = to_json(&http3::odd()).unwrap();
     if std::env::var_os("UPDATE_FIXTURES").is_some() {
         fs::write(&path, &text).unwrap();
     }
@@ -282,7 +296,7 @@ fn a_report_from_memory_and_from_its_file_are_the_same_bytes() {
 #[test]
 fn an_unknown_template_is_named_with_the_known_ones() {
     let error = markdown(&Results { template: "htpp".into(), ..empty() }).unwrap_err().0;
-    assert_eq!(error, "no report template `htpp`; there is http, http2");
+    assert_eq!(error, "no report template `htpp`; there is http, http2, http3");
     // What a scenario may name is what there is: its own list says so before anything is measured.
     assert_eq!(bench::report::templates().collect::<Vec<_>>(), bench::scenario::TEMPLATES);
 }
@@ -311,7 +325,7 @@ fn results_follow_the_schema_and_strangers_do_not() {
     };
     let with_empty_cell =
         Results { servers: vec![server("a", "A", "1")], sections: vec![planned], ..empty() };
-    for results in [empty(), with_empty_cell, odd(), http2::odd()] {
+    for results in [empty(), with_empty_cell, odd(), http2::odd(), http3::odd()] {
         let value = serde_json::from_str(&to_json(&results).unwrap()).unwrap();
         let faults: Vec<String> = validator.iter_errors(&value).map(|e| e.to_string()).collect();
         assert!(faults.is_empty(), "{faults:?}");

@@ -30,6 +30,8 @@ fn round_entry(server: &str, connections: u32, round: RoundRecord) -> Entry {
         protocol: Protocol::H1,
         connections,
         concurrency: 1,
+        resumption: Resumption::Off,
+        requests_per_connection: None,
         round: Box::new(round),
     }
 }

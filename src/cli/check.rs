@@ -115,6 +115,8 @@ struct PlanSection {
     warmup_s: f64,
     duration_s: Option<f64>,
     requests: Option<u64>,
+    /// Those of each connection of a handshake section; `null` in others.
+    requests_per_connection: Option<u32>,
     #[serde(skip)]
     window: String,
 }
@@ -256,12 +258,18 @@ impl PlanSection {
         };
         let (kind, counted) = match section.kind {
             SectionKind::ClosedLoop => ("closed-loop", "requests"),
-            SectionKind::Setup | SectionKind::Handshake => ("setup", "connections"),
+            SectionKind::Setup => ("setup", "connections"),
             SectionKind::Ratio => ("ratio", "requests"),
+            SectionKind::Handshake => ("handshake", "requests"),
         };
-        let window = match section.limit {
-            SectionLimit::Duration(duration) => format_duration(duration),
-            SectionLimit::Requests(count) => format!("{count} {counted}"),
+        let requests_per_connection = section.cells.iter().find_map(|cell| cell.requests_per_connection);
+        let window = match (section.limit, requests_per_connection) {
+            (SectionLimit::Duration(duration), _) => format_duration(duration),
+            (SectionLimit::Requests(count), None) => format!("{count} {counted}"),
+            (SectionLimit::Requests(count), Some(1)) => format!("{count} connections"),
+            (SectionLimit::Requests(count), Some(each)) => {
+                format!("{} connections, {each} requests on each", count / u64::from(each.max(1)))
+            }
         };
         Self {
             number,
@@ -272,6 +280,7 @@ impl PlanSection {
             warmup_s: section.warmup.as_secs_f64(),
             duration_s: duration.map(Span::as_secs_f64),
             requests,
+            requests_per_connection,
             window: match section.warmup {
                 Span::ZERO => format!("{window} without warm-up"),
                 warmup => format!("{window} after {} of warm-up", format_duration(warmup)),

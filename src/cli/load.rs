@@ -9,10 +9,10 @@ use base64::prelude::BASE64_STANDARD;
 use clap::ValueEnum;
 
 use super::Exit;
-use crate::load::plan::{Event, Expect, Limit, LoadPlan, Request, Target, Verify};
+use crate::load::plan::{Event, Expect, Limit, LoadPlan, Quic, Request, Target, Verify};
 use crate::load::{self, Control};
 use crate::report;
-use crate::results::{Measurement, Protocol, WaitMode};
+use crate::results::{Measurement, Protocol, Resumption, SocketMode, WaitMode};
 use crate::time::Span;
 use crate::units::parse_duration;
 
@@ -66,8 +66,14 @@ pub struct Args {
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "5s")]
     connect_timeout: Span,
     /// A fresh connection for each request
-    #[arg(long)]
+    #[arg(long, conflicts_with = "requests_per_connection")]
     disable_keepalive: bool,
+    /// A fresh connection after so many requests
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    requests_per_connection: Option<u32>,
+    /// What a new connection makes of an earlier one's TLS session
+    #[arg(long, value_enum, default_value_t = ResumptionName::Off, value_name = "HOW")]
+    resumption: ResumptionName,
     /// Connect to this HOST:PORT instead of the URL's
     #[arg(long, value_name = "HOST:PORT", conflicts_with = "unix_socket")]
     connect_to: Option<String>,
@@ -92,12 +98,57 @@ pub struct Args {
     /// When sleeping, wake up for so many receptions at once (HTTP/1.1: answers); 0: as found out while running
     #[arg(long, default_value_t = 0, value_name = "N")]
     batch: u32,
+    #[command(flatten)]
+    quic: QuicArgs,
     /// Print the measurement as JSON (docs/results-format.md)
     #[arg(long)]
     json: bool,
     /// Run a plan (JSON, from a file or - for standard input); prints events as JSON lines
     #[arg(long, value_name = "FILE", exclusive = true)]
     plan: Option<String>,
+}
+
+/// What only QUIC connections have.
+#[derive(clap::Args, Debug)]
+#[command(next_help_heading = "QUIC (--protocol h3)")]
+struct QuicArgs {
+    /// How connections share UDP sockets [default: per-connection]
+    #[arg(long = "quic-socket", value_enum, value_name = "HOW")]
+    socket: Option<SocketName>,
+    /// Spread packets over the round-trip time; on loopback this only costs
+    #[arg(long = "quic-pacing")]
+    pacing: bool,
+    /// Largest UDP payload to send, 1200 to 65507 [default: 1200]
+    #[arg(long = "quic-payload", value_name = "BYTES", value_parser = clap::value_parser!(u16).range(1200..=65507))]
+    payload: Option<u16>,
+    /// Send one datagram with each call, though the kernel could take several (UDP GSO)
+    #[arg(long)]
+    no_gso: bool,
+    /// Receive one datagram at a time, though the kernel could hand over several (UDP GRO)
+    #[arg(long)]
+    no_gro: bool,
+    /// Update the keys after so many packets [default: before the cipher's limit]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    key_update_after: Option<u64>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum ResumptionName {
+    /// Nothing: every handshake is a full one
+    Off,
+    /// Resume with a ticket, where one is held
+    Ticket,
+    /// Resume, and send the first request as early data (h3)
+    #[value(name = "0rtt")]
+    ZeroRtt,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum SocketName {
+    /// Each has its own
+    PerConnection,
+    /// All of a thread share one
+    Shared,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -110,6 +161,8 @@ enum ProtocolName {
     H2c,
     /// HTTP/2 over TLS, by ALPN
     H2,
+    /// HTTP/3 over QUIC
+    H3,
 }
 
 impl From<ProtocolName> for Protocol {
@@ -119,6 +172,50 @@ impl From<ProtocolName> for Protocol {
             ProtocolName::H1s => Self::H1s,
             ProtocolName::H2c => Self::H2c,
             ProtocolName::H2 => Self::H2,
+            ProtocolName::H3 => Self::H3,
+        }
+    }
+}
+
+impl From<ResumptionName> for Resumption {
+    fn from(name: ResumptionName) -> Self {
+        match name {
+            ResumptionName::Off => Self::Off,
+            ResumptionName::Ticket => Self::Ticket,
+            ResumptionName::ZeroRtt => Self::ZeroRtt,
+        }
+    }
+}
+
+impl QuicArgs {
+    /// The first of them that was given, for the message that it has no meaning.
+    fn given(&self) -> Option<&'static str> {
+        let Self { socket, pacing, payload, no_gso, no_gro, key_update_after } = self;
+        [
+            (socket.is_some(), "--quic-socket"),
+            (*pacing, "--quic-pacing"),
+            (payload.is_some(), "--quic-payload"),
+            (*no_gso, "--no-gso"),
+            (*no_gro, "--no-gro"),
+            (key_update_after.is_some(), "--key-update-after"),
+        ]
+        .into_iter()
+        .find_map(|(given, name)| given.then_some(name))
+    }
+
+    fn settings(&self) -> Quic {
+        let default = Quic::default();
+        Quic {
+            socket: match self.socket {
+                Some(SocketName::Shared) => SocketMode::Shared,
+                Some(SocketName::PerConnection) => SocketMode::PerConnection,
+                None => default.socket,
+            },
+            pacing: self.pacing,
+            gso: !self.no_gso,
+            gro: !self.no_gro,
+            payload: self.payload.unwrap_or(default.payload),
+            key_update_after: self.key_update_after,
         }
     }
 }
@@ -259,6 +356,7 @@ fn plan(args: &Args) -> Result<LoadPlan, String> {
             "--verify and --sni are about TLS, and {url} is cleartext; use https:// or leave them out"
         ));
     }
+    check_connections(args, protocol)?;
     let limit = match (args.duration, args.requests) {
         (Some(duration), None) if duration.is_zero() => {
             return Err("a duration of 0s measures nothing".into());
@@ -310,9 +408,9 @@ fn plan(args: &Args) -> Result<LoadPlan, String> {
         timeout_ns: args.timeout.as_nanos(),
         connect_timeout_ns: args.connect_timeout.as_nanos(),
         keepalive: !args.disable_keepalive,
-        requests_per_connection: None,
-        resumption: Default::default(),
-        quic: Default::default(),
+        requests_per_connection: args.requests_per_connection,
+        resumption: args.resumption.into(),
+        quic: args.quic.settings(),
         wait: match args.wait {
             WaitName::Auto => WaitMode::Auto,
             WaitName::Poll => WaitMode::Poll,
@@ -324,6 +422,35 @@ fn plan(args: &Args) -> Result<LoadPlan, String> {
             path => Verify::Roots(path.into()),
         }),
     })
+}
+
+/// What was said of connections that this protocol's do not have.
+fn check_connections(args: &Args, protocol: Protocol) -> Result<(), String> {
+    let resumption = Resumption::from(args.resumption);
+    let name = protocol.name();
+    if !resumption.possible_over(protocol) {
+        return Err(match resumption {
+            Resumption::ZeroRtt => format!(
+                "--resumption 0rtt sends early data over h3 alone, and this is {name}; use --protocol h3 or \
+                 --resumption ticket"
+            ),
+            _ => format!(
+                "--resumption {} resumes TLS sessions, and {name} is cleartext; use https:// or leave it out",
+                resumption.name()
+            ),
+        });
+    }
+    if protocol.is_quic() && args.unix_socket.is_some() {
+        return Err(
+            "QUIC runs over UDP, not over a Unix socket; leave --unix-socket out or use --protocol h2".into(),
+        );
+    }
+    match args.quic.given() {
+        Some(flag) if !protocol.is_quic() => {
+            Err(format!("{flag} is about QUIC, and this is {name}; use --protocol h3 or leave it out"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The protocol asked for, or HTTP/1.1 as the scheme says.
@@ -339,7 +466,10 @@ fn protocol(args: &Args, url: &str, tls: bool) -> Result<Protocol, String> {
             return Err(format!("{name} is cleartext, and {url} asks for TLS; use {other} or http://"));
         }
         (true, false) => {
-            return Err(format!("{name} is TLS, and {url} is cleartext; use {other} or https://"));
+            let what = if protocol.is_quic() { "is always encrypted" } else { "is TLS" };
+            let cleartext =
+                if protocol.is_quic() { "https://".into() } else { format!("{other} or https://") };
+            return Err(format!("{name} {what}, and {url} is cleartext; use {cleartext}"));
         }
         _ => {}
     }
@@ -355,6 +485,12 @@ fn protocol(args: &Args, url: &str, tls: bool) -> Result<Protocol, String> {
         return Err(format!(
             "with --disable-keepalive each connection carries one request, and -m {m} asks for more; leave one \
              of them out"
+        ));
+    }
+    if let Some(requests) = args.requests_per_connection.filter(|requests| *requests < m) {
+        return Err(format!(
+            "--requests-per-connection {requests} is less than the {m} at once that -m asks for; write {m} or \
+             more, or a smaller -m"
         ));
     }
     Ok(protocol)
@@ -464,6 +600,8 @@ Examples:
   bench load -n 100000 -t 1 --cpus 3 http://127.0.0.1:8080/
   bench load -H 'Content-Type: application/json' -d @body.json -z 5s http://127.0.0.1:8080/
   bench load --protocol h2c -c 10 -m 32 -z 10s http://127.0.0.1:8080/  # HTTP/2: 32 streams on each connection
+  bench load --protocol h3 -c 32 -m 32 -z 10s https://localhost:4433/  # HTTP/3
+  bench load --protocol h3 --resumption 0rtt --requests-per-connection 4 -c 1 -n 4000 --warmup 1s https://localhost:4433/
   bench load --disable-keepalive -c 20 -z 5s https://localhost:8443/  # handshakes per second
   bench load --connect-to 127.0.0.1:8443 --sni example.org -z 5s https://example.org/
   bench load --plan - < plan.json

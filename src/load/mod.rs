@@ -9,6 +9,7 @@ pub mod gate;
 mod measure;
 pub mod pacing;
 pub mod plan;
+pub mod quic;
 pub mod record;
 mod tls;
 pub mod uring;
@@ -31,7 +32,7 @@ use self::uring::{Address, Config, DatagramOptions, Ring, RingError};
 use self::worker::{Assignment, Outcome, Worker};
 use crate::clock;
 use crate::proto::h1::encode_request;
-use crate::proto::h2;
+use crate::proto::{h2, h3, qpack, quic as transport};
 use crate::proto::request::EncodeError;
 use crate::results::{Finding, FindingLevel, Measurement, Protocol, WaitMode};
 use crate::time::Span;
@@ -211,6 +212,17 @@ fn encode(plan: &LoadPlan, body: &[u8]) -> Result<Request, EncodeError> {
             .map(Request::H1);
     }
     let scheme = plan.protocol.scheme();
+    if plan.protocol.is_quic() {
+        let request = h3::Request::new(&request.method, scheme, path, authority, &request.headers, body)?;
+        let quic = transport::Config {
+            payload: plan.quic.payload,
+            pacing: plan.quic.pacing,
+            key_update_after: plan.quic.key_update_after,
+            ..transport::Config::default()
+        };
+        let config = h3::Config { most: plan.concurrency, qpack: qpack::Config::default(), quic };
+        return Ok(Request::H3(Arc::new(request), Arc::new(config)));
+    }
     h2::Request::new(&request.method, scheme, path, authority, &request.headers, body)
         .map(|request| Request::H2(Arc::new(request)))
 }
@@ -380,6 +392,7 @@ fn build_worker<'a>(
         poll_limit: (plan.wait == WaitMode::Auto).then_some(POLL_LIMIT),
         batch: plan.batch,
         sources: prepared.sources.clone(),
+        quic: plan.protocol.is_quic().then(|| plan.quic.clone()),
     };
     Worker::new(ring, job, assignment, gate).map_err(|fault| LoadError::Tls(fault.text))
 }

@@ -2,14 +2,16 @@
 //! which servers and cells stand in them, what each place shows, what is best, and why a place has no
 //! figure.
 
+mod handshake;
+mod health;
 mod ratio;
 
-use super::marks::{self, Candidate, Figure, Mark};
+use super::marks::{self, Candidate, Figure, Mark, SetupTime};
 use super::text::{self, MISSING};
 use crate::results::stats::{self, percentile_key};
 use crate::results::{
-    Bound, CellRecord, CellStatus, EffectiveConcurrency, Measurement, Protocol, Results, SectionKind,
-    SectionRecord, ServerRecord, Summary, Verdict,
+    Bound, CellKey, CellRecord, CellStatus, EffectiveConcurrency, Measurement, Median, Protocol, Results,
+    Resumption, SectionKind, SectionRecord, ServerRecord, Summary, Verdict,
 };
 use crate::units::group_thousands;
 
@@ -25,12 +27,10 @@ pub(super) struct Sheet<'a> {
 
 /// One cell across.
 pub(super) struct Column {
-    protocol: Protocol,
-    connections: u32,
-    concurrency: u32,
+    key: CellKey,
     /// `C = 10`, `1 x 10`.
     size: String,
-    /// The size, or for `setup` `https`, or for `ratio` `HTTP/2 C = 10`.
+    /// The size, or for `setup` `https`, for `ratio` `HTTP/2 C = 10`, for `handshake` `h3 resumed`.
     pub title: String,
 }
 
@@ -76,8 +76,7 @@ pub(super) struct Tie<'a> {
     pub servers: Vec<(&'a str, Option<f64>)>,
 }
 
-/// The sheets of a section: for `closed-loop` one a protocol, for `setup` and `ratio` one with all of
-/// them.
+/// The sheets of a section: for `closed-loop` one a protocol, for the other kinds one with all of them.
 pub(super) fn sheets<'a>(results: &'a Results, section: &'a SectionRecord) -> Vec<Sheet<'a>> {
     let mut protocols: Vec<Protocol> = Vec::new();
     for cell in &section.cells {
@@ -116,7 +115,8 @@ impl<'a> Sheet<'a> {
         match self.section.kind {
             SectionKind::Ratio => ratio::figures(self).unwrap_or_else(|| self.by_measure()),
             SectionKind::ClosedLoop => self.by_measure(),
-            SectionKind::Setup | SectionKind::Handshake => self.by_connection(),
+            SectionKind::Setup => self.by_connection(),
+            SectionKind::Handshake => handshake::figures(self),
         }
     }
 
@@ -139,7 +139,7 @@ impl<'a> Sheet<'a> {
         let rows = rows.map(|((label, rates), (_, cpu))| (label, [rates, cpu].concat())).collect();
         let one_version = self.protocols.iter().all(|protocol| protocol.is_http1());
         let per_second = self.columns.iter().map(|column| {
-            let unit = if one_version && column.protocol.is_tls() { "handshakes/s" } else { "conn/s" };
+            let unit = if one_version && column.key.protocol.is_tls() { "handshakes/s" } else { "conn/s" };
             format!("{} {unit}", column.title)
         });
         let cpu = self.columns.iter().map(|column| format!("{} CPU µs/conn", column.title));
@@ -183,10 +183,18 @@ impl<'a> Sheet<'a> {
                 Some(micros) => Some(text::micros(micros)),
             }));
         }
+        for (title, kind) in handshake::KINDS {
+            let count = |cell: &CellRecord| handshake::count(cell, kind);
+            let worth_it = self.section.kind == SectionKind::Handshake
+                || self.cells().any(|cell| cell.resumption != Resumption::Off);
+            if worth_it && self.cells().any(|cell| count(cell).is_some()) {
+                groups.push(of_cell(title, &|cell| count(cell).map(group_thousands)));
+            }
+        }
         if self.cells().any(|cell| allowed(cell).is_some_and(|m| m.least < cell.concurrency)) {
             groups.push(of_cell("streams allowed", &|cell| allowed(cell).map(streams)));
         }
-        // What servers of HTTP/2 do to their connections; mostly nothing.
+        // What servers of HTTP/2 and HTTP/3 do to their connections; mostly nothing.
         for (title, count) in EVENTS {
             let sum = |cell: &CellRecord| sum(cell, count);
             if self.cells().any(|cell| cell.protocol.multiplexes() && sum(cell).is_some_and(|n| n > 0)) {
@@ -197,8 +205,26 @@ impl<'a> Sheet<'a> {
         (!servers.is_empty()).then_some(Grid { header, groups })
     }
 
+    /// The table of QUIC's health; `None` when no cell was measured over QUIC.
+    pub(super) fn health(&self) -> Option<Grid> {
+        health::table(self)
+    }
+
     fn cells(&self) -> impl Iterator<Item = &'a CellRecord> {
         self.named_cells().map(|(_, cell)| cell)
+    }
+
+    /// Why nothing was busy, where it is known, with the names of the cells that say so.
+    pub(super) fn idle_reasons(&self) -> Vec<(&'a str, Vec<String>)> {
+        let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
+        for (name, cell) in self.named_cells() {
+            let Some(reason) = cell.summary.bound_reason.as_deref() else { continue };
+            match reasons.iter_mut().find(|(known, _)| *known == reason) {
+                Some((_, names)) => names.push(name),
+                None => reasons.push((reason, vec![name])),
+            }
+        }
+        reasons
     }
 
     /// The places of a ratio at which both protocols are equal within noise, by name.
@@ -220,8 +246,8 @@ impl<'a> Sheet<'a> {
     /// by CPU per request, the lowest first: what still tells them apart.
     pub(super) fn ties(&self) -> Vec<Tie<'a>> {
         let mut ties = Vec::new();
-        if self.section.kind == SectionKind::Ratio {
-            // Nothing wins there.
+        if matches!(self.section.kind, SectionKind::Ratio | SectionKind::Handshake) {
+            // Nothing wins in the one, and it is no rate that the other is about.
             return ties;
         }
         for column in &self.columns {
@@ -273,24 +299,21 @@ impl<'a> Sheet<'a> {
         if columns.len() == self.columns.len() {
             return "every cell".into();
         }
-        let of = |protocol| self.columns.iter().filter(move |column| column.protocol == protocol).count();
+        let of = |protocol| self.columns.iter().filter(move |column| column.key.protocol == protocol).count();
         match columns {
             [first, _, ..]
                 if self.section.kind == SectionKind::Ratio
-                    && of(first.protocol) == columns.len()
-                    && columns.iter().all(|column| column.protocol == first.protocol) =>
+                    && of(first.key.protocol) == columns.len()
+                    && columns.iter().all(|column| column.key.protocol == first.key.protocol) =>
             {
-                format!("every {} cell", first.protocol.version())
+                format!("every {} cell", first.key.protocol.version())
             }
             _ => columns.iter().map(|column| column.title.as_str()).collect::<Vec<_>>().join(", "),
         }
     }
 
     fn cell(&self, server: &ServerRecord, column: &Column) -> Option<&'a CellRecord> {
-        self.section.cells.iter().find(|cell| {
-            (cell.server == server.name && cell.protocol == column.protocol)
-                && (cell.connections, cell.concurrency) == (column.connections, column.concurrency)
-        })
+        self.section.cells.iter().find(|cell| cell.server == server.name && cell.key() == column.key)
     }
 
     fn group(&self, title: &str, figure: Figure) -> Group {
@@ -366,10 +389,10 @@ impl<'a> Sheet<'a> {
         }
         let Some(value) = value(summary, figure) else { return plain(MISSING) };
         let text = match figure {
-            Figure::Rate => text::rate(value),
+            Figure::Rate | Figure::Connections => text::rate(value),
             Figure::Latency(100.0) if summary.max_is_lower_bound => format!("≥ {}", text::millis(value)),
-            Figure::Latency(_) => text::millis(value),
-            Figure::Cpu => text::micros(value),
+            Figure::Latency(_) | Figure::Setup(_) | Figure::FirstResponse => text::millis(value),
+            Figure::Cpu | Figure::CpuPerConnection => text::micros(value),
         };
         let marks = marks::marks_of(figure, cell, self.section.kind, &self.results.settings);
         Shown { text, best: false, marks }
@@ -389,26 +412,30 @@ fn columns(section: &SectionRecord, protocols: &[Protocol]) -> Vec<Column> {
     let one_version = protocols.iter().all(|protocol| protocol.is_http1());
     let mut columns: Vec<Column> = Vec::new();
     for &protocol in protocols {
-        let mut sizes: Vec<(u32, u32)> = Vec::new();
+        let mut keys: Vec<CellKey> = Vec::new();
         for cell in section.cells.iter().filter(|cell| cell.protocol == protocol) {
-            let size = (cell.connections, cell.concurrency);
-            if !sizes.contains(&size) {
-                sizes.push(size);
+            if !keys.contains(&cell.key()) {
+                keys.push(cell.key());
             }
         }
-        let single = sizes.iter().all(|(_, concurrency)| *concurrency == 1);
+        let single = keys.iter().all(|key| key.concurrency == 1);
+        let one_size = keys.iter().all(|key| key.connections == keys[0].connections) && single;
         // Where there is one version of HTTP, its transports are what tells the columns apart.
         let name = if one_version { protocol.scheme() } else { protocol.name() };
-        for &(connections, concurrency) in &sizes {
+        for &key in &keys {
+            let CellKey { connections, concurrency, resumption, .. } = key;
             let size =
                 if single { format!("C = {connections}") } else { format!("{connections} x {concurrency}") };
+            let of_size = if one_size { String::new() } else { format!(" ({size})") };
             let title = match section.kind {
                 SectionKind::ClosedLoop => size.clone(),
                 SectionKind::Ratio => format!("{} {size}", protocol.version()),
-                SectionKind::Setup if sizes.len() == 1 => name.to_owned(),
-                SectionKind::Setup | SectionKind::Handshake => format!("{name} ({size})"),
+                SectionKind::Setup if resumption == Resumption::Off => format!("{name}{of_size}"),
+                SectionKind::Setup | SectionKind::Handshake => {
+                    format!("{name} {}{of_size}", resumption.prose())
+                }
             };
-            columns.push(Column { protocol, connections, concurrency, size, title });
+            columns.push(Column { key, size, title });
         }
     }
     if section.kind == SectionKind::Ratio {
@@ -469,6 +496,21 @@ fn value(summary: &Summary, figure: Figure) -> Option<f64> {
         Figure::Rate => summary.requests_per_second,
         Figure::Latency(percentile) => summary.latency_us.get(&percentile_key(percentile)).copied().flatten(),
         Figure::Cpu => summary.server_cpu_us_per_request,
+        _ => of_connections(summary, figure).map(|median| median.value),
+    }
+}
+
+/// A figure of single connections.
+fn of_connections(summary: &Summary, figure: Figure) -> Option<Median> {
+    let figures = summary.handshake.as_ref()?;
+    match figure {
+        Figure::Connections => figures.connections_per_second,
+        Figure::Setup(SetupTime::Least) => figures.min_us,
+        Figure::Setup(SetupTime::P50) => figures.p50_us,
+        Figure::Setup(SetupTime::P99) => figures.p99_us,
+        Figure::FirstResponse => figures.first_response_p50_us,
+        Figure::CpuPerConnection => figures.server_cpu_us_per_connection,
+        Figure::Rate | Figure::Latency(_) | Figure::Cpu => None,
     }
 }
 
@@ -479,6 +521,7 @@ fn spread(summary: &Summary, figure: Figure) -> Option<f64> {
             summary.latency_spread.get(&percentile_key(percentile)).copied().flatten()
         }
         Figure::Cpu => summary.server_cpu_spread,
+        _ => of_connections(summary, figure)?.spread,
     }
 }
 

@@ -4,9 +4,13 @@ use std::fmt::Write;
 
 use hdrhistogram::Histogram;
 
-use super::text::one_line;
+use super::quic::per;
+use super::text::{MISSING, one_line};
 use crate::results::verdict::stream_limit;
-use crate::results::{EffectiveConcurrency, Latency, Measurement, Stall, WaitMode, histogram};
+use crate::results::{
+    EffectiveConcurrency, Latency, Measurement, QuicHealth, Resumption, SocketMode, Stall, WaitMode,
+    histogram,
+};
 use crate::units::{format_bytes, group_thousands};
 
 /// One measurement as text.
@@ -25,6 +29,9 @@ fn write(out: &mut String, m: &Measurement) -> std::fmt::Result {
         distribution(out, latency)?;
     }
     outcome(out, m)?;
+    if let Some(health) = &m.quic {
+        quic(out, health)?;
+    }
     stalls(out, &m.stalls)?;
     generator(out, m)?;
     if m.interrupted {
@@ -47,7 +54,11 @@ fn head(out: &mut String, m: &Measurement) -> std::fmt::Result {
         }
     }
     writeln!(out)?;
-    let reuse = if m.keepalive { "kept alive" } else { "one for each request" };
+    let reuse = match m.requests_per_connection {
+        Some(requests @ 2..) => format!("one for each {requests} requests"),
+        _ if m.keepalive => "kept alive".into(),
+        _ => "one for each request".into(),
+    };
     writeln!(
         out,
         "{} connection{} ({reuse}) to {}, {} thread{}",
@@ -201,9 +212,81 @@ fn outcome(out: &mut String, m: &Measurement) -> std::fmt::Result {
     }
     write!(out, ", {} failed", group_thousands(c.failed))?;
     match &c.setup_us {
-        Some(setup) => writeln!(out, "; set up in p50 {} ms, max {} ms", ms(setup.p50), ms(setup.max)),
-        None => writeln!(out),
+        Some(setup) => writeln!(out, "; set up in p50 {} ms, max {} ms", ms(setup.p50), ms(setup.max))?,
+        None => writeln!(out)?,
     }
+    handshakes(out, m)
+}
+
+/// Kinds of handshakes, where there was something to resume, and what short connections took.
+fn handshakes(out: &mut String, m: &Measurement) -> std::fmt::Result {
+    let c = &m.connection;
+    if let Some(h) = c.handshakes.filter(|h| m.resumption != Resumption::Off || h.resumed > 0) {
+        let mut what = format!("{} full, {} resumed", group_thousands(h.full), group_thousands(h.resumed));
+        if m.resumption == Resumption::ZeroRtt || h.early_accepted > 0 {
+            what += &format!(
+                "; early data accepted on {}, rejected on {}",
+                group_thousands(h.early_accepted),
+                group_thousands(h.early_rejected)
+            );
+        }
+        row(out, "Handshakes", &what)?;
+    }
+    let short = !m.keepalive || m.requests_per_connection.is_some();
+    if let (Some(first), true) = (&c.first_response_us, short) {
+        let what = format!("p50 {} ms, p99 {} ms from the connect", ms(first.p50), ms(first.p99));
+        row(out, "First answer", &what)?;
+    }
+    Ok(())
+}
+
+/// How QUIC fared.
+fn quic(out: &mut String, health: &QuicHealth) -> std::fmt::Result {
+    let each = |count, of| per(count, of).map_or_else(|| MISSING.to_owned(), |n| format!("{n:.2}"));
+    let bytes = |bytes, of| per(bytes, of).map_or_else(|| MISSING.to_owned(), |n| format!("{n:.0}"));
+    let socket = match health.socket {
+        SocketMode::PerConnection => "a socket for each connection",
+        SocketMode::Shared => "shared sockets",
+    };
+    writeln!(
+        out,
+        "QUIC         {socket}{}, payload up to {} bytes{}",
+        if health.pacing { ", paced" } else { "" },
+        health.max_payload,
+        health.smoothed_rtt_us.map(|rtt| format!(", round trip {} ms", ms(rtt))).unwrap_or_default()
+    )?;
+    let (sent, received) = (health.datagrams_sent, health.datagrams_received);
+    row(
+        out,
+        "Datagrams",
+        &format!(
+            "{} sent, {} a call, {} bytes each; {} received, {} a call, {} bytes each",
+            group_thousands(sent),
+            each(sent, health.send_calls),
+            bytes(health.bytes_sent, sent),
+            group_thousands(received),
+            each(received, health.receive_calls),
+            bytes(health.bytes_received, received)
+        ),
+    )?;
+    let troubles = [
+        ("packets lost", health.packets_lost),
+        ("of them spurious", health.spurious_losses),
+        ("probe timeouts", health.probe_timeouts),
+        ("Retry", health.retries),
+        ("dropped at the receive buffer", health.receive_drops),
+        ("refused by the send buffer", health.send_drops),
+        ("duplicate", health.duplicate_packets),
+        ("stray", health.stray_packets),
+        ("key updates", health.key_updates),
+    ];
+    let met: Vec<String> = troubles
+        .iter()
+        .filter(|(_, count)| *count > 0)
+        .map(|(what, count)| format!("{} {what}", group_thousands(*count)))
+        .collect();
+    let met = if met.is_empty() { "nothing lost".to_owned() } else { met.join(", ") };
+    row(out, "Path", &met)
 }
 
 /// Connections on which nothing moved, and what they waited for.

@@ -1,5 +1,7 @@
 //! Owns which marks a cell carries, what each says, and which figures of a column win. Pure.
 
+use super::quic::Health;
+use crate::results::handshake;
 use crate::results::verdict::{approximate, stream_limit};
 use crate::results::{CellRecord, SectionKind, Settings, Verdict};
 
@@ -12,6 +14,42 @@ pub enum Figure {
     Latency(f64),
     /// Server CPU per ok response.
     Cpu,
+    /// Handshakes per second.
+    Connections,
+    /// Time to establish a connection.
+    Setup(SetupTime),
+    /// Median time from the beginning of a connection to its first response.
+    FirstResponse,
+    /// Server CPU per connection.
+    CpuPerConnection,
+}
+
+/// Which of the times of a cell's connections.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SetupTime {
+    /// The shortest.
+    Least,
+    /// The median.
+    P50,
+    /// The 99th percentile.
+    P99,
+}
+
+impl Figure {
+    /// True for rates, of which the highest is best; of anything else it is the lowest.
+    fn is_rate(self) -> bool {
+        matches!(self, Self::Rate | Self::Connections)
+    }
+
+    /// True for what a request or a connection costs the server.
+    fn is_cpu(self) -> bool {
+        matches!(self, Self::Cpu | Self::CpuPerConnection)
+    }
+
+    /// True for figures of single connections.
+    fn is_of_connections(self) -> bool {
+        matches!(self, Self::Connections | Self::Setup(_) | Self::FirstResponse | Self::CpuPerConnection)
+    }
 }
 
 /// A sign beside a figure that says why it cannot be taken at its face value.
@@ -27,18 +65,24 @@ pub enum Mark {
     Tainted,
     /// The server allowed fewer requests on a connection than the cell asks for.
     Limited,
+    /// Datagrams were dropped or lost on the way.
+    Datagrams,
+    /// Some handshakes were of another kind than asked for.
+    OtherHandshakes,
     /// Some rounds have no measurement.
     FewerRounds,
 }
 
 impl Mark {
     /// Every mark, in the order of the legend.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 8] = [
         Self::Starved,
         Self::GeneratorBound,
         Self::Unstable,
         Self::Tainted,
         Self::Limited,
+        Self::Datagrams,
+        Self::OtherHandshakes,
         Self::FewerRounds,
     ];
 
@@ -50,6 +94,8 @@ impl Mark {
             Self::Unstable => '†',
             Self::Tainted => '¶',
             Self::Limited => '◊',
+            Self::Datagrams => '¤',
+            Self::OtherHandshakes => '∂',
             Self::FewerRounds => '°',
         }
     }
@@ -62,6 +108,8 @@ impl Mark {
             Self::Unstable => "unstable",
             Self::Tainted => "tainted",
             Self::Limited => "fewer streams",
+            Self::Datagrams => "datagrams lost",
+            Self::OtherHandshakes => "other handshakes among them",
             Self::FewerRounds => "rounds missing",
         }
     }
@@ -87,6 +135,14 @@ impl Mark {
                 "the server allows fewer concurrent requests on a connection than the cell asks for (M), so \
                  its latencies are those of a smaller cell and win nothing; its rate is what it gave"
             }
+            Self::Datagrams => {
+                "UDP datagrams were dropped at a socket whose buffer was full, or over 0.1 % of the packets \
+                 were lost: rate and latencies hold the time to notice and to send again, and are a floor"
+            }
+            Self::OtherHandshakes => {
+                "some handshakes were of another kind than the column says, which can only make its figures \
+                 worse"
+            }
             Self::FewerRounds => "some rounds have no measurement; the figure is the median of the others",
         }
     }
@@ -95,14 +151,16 @@ impl Mark {
     /// starvation discredits latencies alone, because the rate is still what the server gave, while
     /// in a `setup` section the rate is all there is and is not the server's when the generator did
     /// not keep it busy. A server that allows fewer streams chose so: its rate is its own and may win,
-    /// its latencies are those of another cell; the mark stands on both. Missing rounds keep nothing
-    /// from winning and stand on the rate.
+    /// its latencies are those of another cell; the mark stands on both. Lost datagrams and handshakes
+    /// of a costlier kind can only make figures worse: they are told, and a best in spite of them is
+    /// one. Missing rounds keep nothing from winning and stand on the rate.
     pub fn covers(self, figure: Figure, kind: SectionKind) -> bool {
         match self {
             Self::Starved => kind == SectionKind::Setup || matches!(figure, Figure::Latency(_)),
-            Self::FewerRounds => figure == Figure::Rate,
+            Self::FewerRounds => figure.is_rate(),
             // How hard a server is driven hardly changes what a request costs it.
-            Self::GeneratorBound | Self::Limited => figure != Figure::Cpu,
+            Self::GeneratorBound | Self::Limited | Self::Datagrams => !figure.is_cpu(),
+            Self::OtherHandshakes => kind == SectionKind::Setup || figure.is_of_connections(),
             Self::Unstable | Self::Tainted => true,
         }
     }
@@ -110,7 +168,7 @@ impl Mark {
     /// Whether a figure that carries this mark is kept from winning by it.
     fn keeps_from_winning(self, figure: Figure) -> bool {
         match self {
-            Self::FewerRounds => false,
+            Self::FewerRounds | Self::Datagrams | Self::OtherHandshakes => false,
             Self::Limited => figure != Figure::Rate,
             Self::Starved | Self::GeneratorBound | Self::Unstable | Self::Tainted => true,
         }
@@ -129,6 +187,8 @@ pub fn marks(cell: &CellRecord, settings: &Settings) -> Vec<Mark> {
         Mark::Unstable => summary.verdicts.contains(&Verdict::Unstable),
         Mark::Tainted => summary.verdicts.contains(&Verdict::Tainted),
         Mark::Limited => limit(cell).is_some(),
+        Mark::Datagrams => trouble(cell).is_some(),
+        Mark::OtherHandshakes => handshake::others(cell).is_some(),
         Mark::FewerRounds => summary.rounds_measured < settings.rounds,
     };
     Mark::ALL.into_iter().filter(holds).collect()
@@ -150,7 +210,7 @@ pub fn may_win(figure: Figure, cell: &CellRecord, kind: SectionKind, settings: &
 
 /// The better of two figures of a column: the higher rate, the lower of anything else.
 pub fn better(figure: Figure, a: f64, b: f64) -> f64 {
-    if figure == Figure::Rate { a.max(b) } else { a.min(b) }
+    if figure.is_rate() { a.max(b) } else { a.min(b) }
 }
 
 /// What a footnote says of a marked cell, after its name: `~72.6 in flight`.
@@ -169,6 +229,8 @@ pub fn detail(mark: Mark, cell: &CellRecord) -> String {
         Mark::Unstable => reason_of(Verdict::Unstable),
         Mark::Tainted => reason_of(Verdict::Tainted),
         Mark::Limited => limit(cell).unwrap_or_default(),
+        Mark::Datagrams => trouble(cell).unwrap_or_default(),
+        Mark::OtherHandshakes => handshake::others(cell).unwrap_or_default(),
         Mark::FewerRounds => {
             let verdicts = summary.verdicts.iter().filter(|v| **v != Verdict::Valid).count();
             summary.reasons.get(verdicts).cloned().unwrap_or_default()
@@ -179,6 +241,11 @@ pub fn detail(mark: Mark, cell: &CellRecord) -> String {
 /// How the server kept M down; `None` when it did not.
 fn limit(cell: &CellRecord) -> Option<String> {
     cell.summary.effective_concurrency.and_then(|allowed| stream_limit(allowed, cell.concurrency))
+}
+
+/// What was lost on the way, in words; `None` when nothing to speak of was.
+fn trouble(cell: &CellRecord) -> Option<String> {
+    Health::of(cell)?.trouble()
 }
 
 /// One candidate of a column.
@@ -196,7 +263,7 @@ pub struct Candidate {
 /// interval (value ± spread) reaches that of the best, because their order is then noise. The rate is
 /// best when highest, anything else when lowest.
 pub fn winners(figure: Figure, candidates: &[Candidate]) -> Vec<bool> {
-    let sign = if figure == Figure::Rate { -1.0 } else { 1.0 };
+    let sign = if figure.is_rate() { -1.0 } else { 1.0 };
     let value = |c: &Candidate| c.value.filter(|v| c.eligible && v.is_finite() && *v >= 0.0);
     let best = candidates
         .iter()

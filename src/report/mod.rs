@@ -5,6 +5,7 @@ mod grid;
 mod load;
 pub mod marks;
 mod notes;
+mod quic;
 mod render;
 mod terminal;
 mod text;

@@ -2,6 +2,7 @@
 //! single cells that no verdict covers. Each note is one line of Markdown.
 
 use super::grid::{self, sum};
+use super::quic::Health;
 use super::text::{self, code, escape};
 use crate::results::verdict::phase_name;
 use crate::results::{
@@ -173,6 +174,14 @@ fn observations(cell: &CellRecord) -> Vec<String> {
             group_thousands(replayed)
         ));
     }
+    let rejected = sum(|m| m.connection.handshakes.map_or(0, |h| h.early_rejected));
+    if rejected > 0 {
+        notes.push(format!(
+            "early data was rejected on {} connections; its requests were sent once more, and each counts once",
+            group_thousands(rejected)
+        ));
+    }
+    notes.extend(datagrams(cell));
     let stalls: Vec<&Stall> = rounds().flat_map(|(_, m)| &m.stalls).collect();
     if let Some(longest) = stalls.iter().max_by_key(|stall| stall.idle_us) {
         notes.push(format!(
@@ -198,6 +207,21 @@ fn observations(cell: &CellRecord) -> Vec<String> {
         }
     }
     notes
+}
+
+/// What was lost on a path that loses nothing by itself, and where to look.
+fn datagrams(cell: &CellRecord) -> Option<String> {
+    let health = Health::of(cell)?;
+    let trouble = health.trouble()?;
+    let remedy = if health.server_drops.unwrap_or(0) > 0 {
+        "; the server's socket buffer was full: it reads too rarely, or asks for too small a one (SO_RCVBUF, \
+         net.core.rmem_max)"
+    } else if health.generator_drops > 0 {
+        "; the generator's socket buffer was full: raise net.core.rmem_max, or give it more CPUs"
+    } else {
+        ""
+    };
+    Some(format!("{trouble}{remedy}"))
 }
 
 fn server_side(cell: &CellRecord) -> Vec<String> {

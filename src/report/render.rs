@@ -11,6 +11,7 @@ use super::view::View;
 const REPORTS: &[(&str, &str)] = &[
     ("http", include_str!("../../templates/http.md.j2")),
     ("http2", include_str!("../../templates/http2.md.j2")),
+    ("http3", include_str!("../../templates/http3.md.j2")),
 ];
 
 /// Parts that templates include.

@@ -8,11 +8,11 @@ use super::marks::{self, Mark};
 use super::text::{self, MISSING, Side, code, escape, table};
 use super::{notes, quoted};
 use crate::results::{
-    BUSY_LOAD, CellRecord, Environment, Protocol, Results, SectionKind, SectionRecord, ServerRecord, Session,
-    Settings, Verdict, WaitMode, stats,
+    BUSY_LOAD, CellRecord, Environment, Protocol, Results, Resumption, SectionKind, SectionRecord,
+    ServerRecord, Session, Settings, SocketMode, Verdict, WaitMode, stats,
 };
 use crate::time::Span;
-use crate::units::format_duration;
+use crate::units::{format_duration, group_thousands};
 
 /// A whole report.
 #[derive(Serialize)]
@@ -36,10 +36,18 @@ pub(super) struct View {
 #[derive(Serialize)]
 struct SectionView {
     title: String,
-    /// `closed-loop`, `setup` or `ratio`: which part renders it.
+    /// `closed-loop`, `setup`, `ratio` or `handshake`: which part renders it.
     kind: &'static str,
     /// True when HTTP/2 is among its protocols.
     http2: bool,
+    /// True when HTTP/3 is.
+    http3: bool,
+    /// What its handshakes are, where they are all to be of one kind that is not the full one.
+    resumption: Option<&'static str>,
+    /// Requests on each connection of a handshake section.
+    requests: u32,
+    /// Connections at the same time of a handshake section.
+    concurrency: u32,
     /// The two protocols of a ratio.
     pair: Option<PairView>,
     tables: Vec<TableView>,
@@ -60,6 +68,10 @@ struct TableView {
     figures: String,
     /// `None` when no cell of the table has figures.
     background: Option<String>,
+    /// QUIC's health; `None` when no cell of the table was measured over QUIC.
+    quic: Option<String>,
+    /// Cells that neither side kept from being faster, with what did, in words.
+    idle: Vec<String>,
     /// One line a mark: its sign, and each cell that carries it.
     footnotes: Vec<String>,
     /// Ties of the rate, in words.
@@ -213,6 +225,11 @@ fn settings(results: &Results) -> Vec<(String, String)> {
         let what = format!("median of {} windows, each request on a fresh connection", s.rounds);
         rows.push(("Connection set-up", format!("{what}; {}", setup_limits(results))));
     }
+    if kind(SectionKind::Handshake) {
+        let what = format!("median of {} windows of many short connections", s.rounds);
+        rows.push(("Handshakes", format!("{what}; {}", handshake_limits(results))));
+    }
+    rows.extend(quic(results).map(|quic| ("QUIC", quic)));
     rows.push(("Warm-up", format!("{} before each window, not counted", seconds(s.warmup_s))));
     rows.push(("Expected response", escape(&s.expect)));
     rows.push(("TLS certificate", escape(&s.certificate)));
@@ -254,11 +271,7 @@ fn setup_limits(results: &Results) -> String {
         for window in cell.rounds.iter().filter_map(|r| r.measurement.as_ref()).map(|m| &m.window) {
             let limit = match (window.asked_requests, window.asked_s) {
                 (Some(requests), _) => {
-                    format!(
-                        "{} connections at C = {}",
-                        crate::units::group_thousands(requests),
-                        cell.connections
-                    )
+                    format!("{} connections at C = {}", group_thousands(requests), cell.connections)
                 }
                 (None, Some(asked)) => format!("{} at C = {}", seconds(asked), cell.connections),
                 (None, None) => continue,
@@ -269,6 +282,50 @@ fn setup_limits(results: &Results) -> String {
         }
     }
     if limits.is_empty() { cells(results, SectionKind::Setup) } else { limits.join(", ") }
+}
+
+/// How many connections the handshake cells have, as they recorded it.
+fn handshake_limits(results: &Results) -> String {
+    let mut limits: Vec<String> = Vec::new();
+    let sections = results.sections.iter().filter(|section| section.kind == SectionKind::Handshake);
+    for cell in sections.flat_map(|section| &section.cells) {
+        let each = cell.requests_per_connection.unwrap_or(1);
+        let windows = cell.rounds.iter().filter_map(|r| r.measurement.as_ref()).map(|m| &m.window);
+        for requests in windows.filter_map(|window| window.asked_requests) {
+            let limit = format!(
+                "{} connections with {each} request{} each, {} at the same time",
+                group_thousands(requests / u64::from(each.max(1))),
+                if each == 1 { "" } else { "s" },
+                cell.connections
+            );
+            if !limits.contains(&limit) {
+                limits.push(limit);
+            }
+        }
+    }
+    if limits.is_empty() { cells(results, SectionKind::Handshake) } else { limits.join("; ") }
+}
+
+/// How QUIC used its sockets, as the cells recorded it; `None` without a cell over QUIC.
+fn quic(results: &Results) -> Option<String> {
+    let mut ways: Vec<String> = Vec::new();
+    let rounds = results.sections.iter().flat_map(|s| &s.cells).flat_map(|c| &c.rounds);
+    for health in rounds.filter_map(|round| round.measurement.as_ref()?.quic.as_ref()) {
+        let socket = match health.socket {
+            SocketMode::PerConnection => "a socket for each connection",
+            SocketMode::Shared => "one socket for all connections of a thread",
+        };
+        let pacing = if health.pacing { "paced" } else { "not paced" };
+        let buffer = match health.receive_buffer_bytes {
+            Some(bytes) => format!(", receive buffer {} KiB", group_thousands(bytes / 1024)),
+            None => String::new(),
+        };
+        let way = format!("{socket}, {pacing}, payload up to {} bytes{buffer}", health.max_payload);
+        if !ways.contains(&way) {
+            ways.push(way);
+        }
+    }
+    (!ways.is_empty()).then(|| ways.join("; "))
 }
 
 fn isolation(settings: &Settings) -> String {
@@ -318,14 +375,23 @@ fn machine_load(results: &Results) -> String {
 fn section_view(results: &Results, section: &SectionRecord) -> SectionView {
     let sheets = grid::sheets(results, section);
     let protocols: Vec<Protocol> = sheets.iter().flat_map(Sheet::protocols).copied().collect();
+    let first = section.cells.first();
     SectionView {
         title: escape(&section.title),
         kind: match section.kind {
             SectionKind::ClosedLoop => "closed-loop",
-            SectionKind::Setup | SectionKind::Handshake => "setup",
+            SectionKind::Setup => "setup",
             SectionKind::Ratio => "ratio",
+            SectionKind::Handshake => "handshake",
         },
-        http2: protocols.iter().any(|protocol| protocol.multiplexes()),
+        http2: protocols.iter().any(|protocol| protocol.version() == "HTTP/2"),
+        http3: protocols.iter().any(|protocol| protocol.is_quic()),
+        resumption: first
+            .map(|cell| cell.resumption)
+            .filter(|resumption| section.kind == SectionKind::Setup && *resumption != Resumption::Off)
+            .map(Resumption::prose),
+        requests: first.and_then(|cell| cell.requests_per_connection).unwrap_or(1),
+        concurrency: first.map_or(1, |cell| cell.connections),
         pair: match protocols[..] {
             [first, second] if section.kind == SectionKind::Ratio => {
                 Some(PairView { first: first.version(), second: second.version(), tls: first.is_tls() })
@@ -341,6 +407,8 @@ fn table_view(results: &Results, sheet: &Sheet<'_>) -> TableView {
         protocol: sheet.protocols().first().map_or(MISSING, |protocol| protocol.prose()),
         figures: grid_table(&sheet.figures()),
         background: sheet.background().as_ref().map(grid_table),
+        quic: sheet.health().as_ref().map(grid_table),
+        idle: idle(sheet),
         footnotes: footnotes(results, sheet),
         ties: ties(sheet),
         even: even(sheet),
@@ -403,6 +471,15 @@ fn ties(sheet: &Sheet<'_>) -> Option<String> {
         })
         .collect();
     (!columns.is_empty()).then(|| columns.join("; "))
+}
+
+/// `Go 1x1, Go 10x1: each request costs …`.
+fn idle(sheet: &Sheet<'_>) -> Vec<String> {
+    let line = |(reason, names): (&str, Vec<String>)| {
+        let names: Vec<String> = names.iter().map(|name| escape(name)).collect();
+        format!("{}: {}", names.join(", "), escape(reason))
+    };
+    sheet.idle_reasons().into_iter().map(line).collect()
 }
 
 fn even(sheet: &Sheet<'_>) -> Option<String> {

@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use super::store::{StoreError, folder};
 use super::{
-    CellRecord, CellStatus, Protocol, Results, RoundRecord, ServerRecord, StartRecord, Unavailable, stats,
-    version,
+    CellKey, CellRecord, CellStatus, Protocol, Results, Resumption, RoundRecord, ServerRecord, StartRecord,
+    Unavailable, stats, version,
 };
 
 /// One line of a journal, in the order of happening.
@@ -45,6 +45,12 @@ pub enum Entry {
         connections: u32,
         /// M.
         concurrency: u32,
+        /// What its connections make of earlier ones; absent before format 1.2.
+        #[serde(default)]
+        resumption: Resumption,
+        /// Requests after which a connection is replaced, as in the record of the cell.
+        #[serde(default)]
+        requests_per_connection: Option<u32>,
         /// The record.
         round: Box<RoundRecord>,
     },
@@ -185,17 +191,22 @@ fn fold(results: &mut Results, entry: &Entry) -> Result<(), StoreError> {
                 session.order.push(format!("{} / {} / {name}", start.round, start.section + 1));
             }
         }
-        Entry::Round { section, server, protocol, connections, concurrency, round } => {
+        &Entry::Round {
+            section,
+            ref server,
+            protocol,
+            connections,
+            concurrency,
+            resumption,
+            requests_per_connection,
+            ref round,
+        } => {
+            let key = CellKey { protocol, connections, concurrency, resumption, requests_per_connection };
             let cell = results
                 .sections
-                .get_mut(*section as usize)
-                .and_then(|s| {
-                    s.cells.iter_mut().find(|c| {
-                        (c.server == *server && c.protocol == *protocol)
-                            && (c.connections, c.concurrency) == (*connections, *concurrency)
-                    })
-                })
-                .ok_or_else(|| unknown(format!("cell {server} {connections}x{concurrency}")))?;
+                .get_mut(section as usize)
+                .and_then(|s| s.cells.iter_mut().find(|c| c.server == *server && c.key() == key))
+                .ok_or_else(|| unknown(format!("cell {server} {key}")))?;
             record(cell, round);
         }
         Entry::Finished { at } => {

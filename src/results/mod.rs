@@ -1,9 +1,12 @@
 //! Owns the results file: its model, its format number, how it is stored, and the figures derived
 //! from it. Everything `bench` prints about a run is a function of what is in here.
 
+pub mod handshake;
 pub mod histogram;
 pub mod journal;
+mod key;
 pub mod model;
+mod plateau;
 mod protocol;
 pub mod schema;
 pub mod stats;
@@ -11,6 +14,7 @@ pub mod store;
 pub mod verdict;
 pub mod version;
 
+pub use key::CellKey;
 pub use model::*;
 
 /// Load average for each CPU above which a machine is called busy: a quarter of a task waiting or

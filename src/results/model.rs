@@ -444,6 +444,40 @@ pub struct Summary {
     pub generator_busy: Option<f64>,
     /// Generator CPU per ok response in µs, user and system, polling left out.
     pub generator_cpu_us_per_request: Option<f64>,
+    /// Figures of single connections, for sections that open many; else `null`.
+    #[serde(default)]
+    pub handshake: Option<HandshakeFigures>,
+}
+
+/// What connections took, over the measured rounds.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HandshakeFigures {
+    /// Handshakes completed in the window per second.
+    pub connections_per_second: Option<Median>,
+    /// Shortest time to establish a connection, TCP and TLS, or QUIC, in µs.
+    pub min_us: Option<Median>,
+    /// Median of that time in µs.
+    pub p50_us: Option<Median>,
+    /// Its 99th percentile in µs.
+    pub p99_us: Option<Median>,
+    /// Median time from the beginning of a connection to its first complete ok response, in µs.
+    pub first_response_p50_us: Option<Median>,
+    /// Server CPU, user and system, per completed handshake, with all that was asked on the
+    /// connection, in µs.
+    pub server_cpu_us_per_connection: Option<Median>,
+    /// Handshakes by kind, summed over the rounds.
+    pub handshakes: Handshakes,
+}
+
+/// A figure over the measured rounds.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Median {
+    /// The median.
+    pub value: f64,
+    /// Half the distance of the extreme rounds, relative to the median; `null` with one round.
+    pub spread: Option<f64>,
 }
 
 /// Concurrent requests that the server allowed on a connection, at most M.

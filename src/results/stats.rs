@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use super::{
-    CellRecord, EffectiveConcurrency, Measurement, RoundRecord, SectionKind, ServerSample, Settings, Summary,
-    histogram, verdict,
+    CellRecord, EffectiveConcurrency, HandshakeFigures, Measurement, RoundRecord, SectionKind, ServerSample,
+    Settings, Summary, handshake, histogram, verdict,
 };
 
 /// Figures and verdict of a cell over its rounds (`docs/methodology.md`). A function of the raw
@@ -15,7 +15,8 @@ use super::{
 /// itself, every figure is `None`.
 pub fn summarise(cell: &CellRecord, kind: SectionKind, settings: &Settings) -> Summary {
     let rounds = verdict::usable_rounds(cell);
-    let figures = Figures::of(&rounds, settings);
+    let mut figures = Figures::of(&rounds, settings);
+    figures.handshake = handshake::figures(kind, &rounds);
     verdict::judge(cell, kind, settings, &rounds, figures)
 }
 
@@ -47,6 +48,7 @@ pub(super) struct Figures {
     pub server_busiest_thread: Option<f64>,
     pub generator_busy: Option<f64>,
     pub generator_cpu_us_per_request: Option<f64>,
+    pub handshake: Option<HandshakeFigures>,
 }
 
 impl Figures {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::stats::{self, Figures, Measured};
 use super::{
     Bound, CellRecord, CellStatus, EffectiveConcurrency, ErrorCount, Measurement, Negotiated, Phase,
-    Protocol, RoundRecord, SectionKind, Settings, Summary, Verdict,
+    Protocol, RoundRecord, SectionKind, Settings, Summary, Verdict, handshake, plateau,
 };
 use crate::units::group_thousands;
 
@@ -49,6 +49,7 @@ pub(super) fn judge(
     figures: Figures,
 ) -> Summary {
     let bound = bound(&figures);
+    let bound_reason = plateau::reason(cell, bound, &figures, rounds);
     let mut findings = if rounds.is_empty() {
         vec![unusable(cell)]
     } else {
@@ -73,7 +74,7 @@ pub(super) fn judge(
         verdicts,
         reasons,
         bound,
-        bound_reason: None,
+        bound_reason,
         rounds_measured: u32::try_from(rounds.len()).unwrap_or(u32::MAX),
         requests_per_second: figures.requests_per_second,
         spread: figures.spread,
@@ -91,6 +92,7 @@ pub(super) fn judge(
         server_busiest_thread: figures.server_busiest_thread,
         generator_busy: figures.generator_busy,
         generator_cpu_us_per_request: figures.generator_cpu_us_per_request,
+        handshake: figures.handshake,
     }
 }
 
@@ -128,6 +130,9 @@ fn outcome<'a>(round: &'a RoundRecord, cell: &CellRecord) -> Outcome<'a> {
                 lost(Verdict::Failed, format!("no ok response{}", errors_in_words(&m.errors)))
             } else if let Some(reason) = contradiction(m, cell) {
                 Outcome::Lost { verdict: Verdict::Failed, reason, spoils_cell: true }
+            } else if let Some(reason) = handshake::not_resumed(m, cell) {
+                // What the server lacks, as if it did not speak the protocol.
+                lost(Verdict::Absent, reason)
             } else {
                 Outcome::Usable(m)
             }
@@ -161,7 +166,11 @@ pub fn not_spoken(asked: Protocol, met: &str) -> String {
 }
 
 fn in_full(protocol: Protocol) -> String {
-    let transport = if protocol.is_tls() { "over TLS" } else { "in cleartext" };
+    let transport = match protocol {
+        _ if protocol.is_quic() => "over QUIC",
+        _ if protocol.is_tls() => "over TLS",
+        _ => "in cleartext",
+    };
     format!("{} {transport}", protocol.version())
 }
 
@@ -198,6 +207,9 @@ fn contradiction(m: &Measurement, cell: &CellRecord) -> Option<String> {
     }
     if figures.iter().flatten().any(|f| !f.is_finite() || *f < 0.0) {
         return Some("a rate or latency is negative or not a number".into());
+    }
+    if let Some(reason) = handshake::contradiction(m, cell) {
+        return Some(reason);
     }
     // A request that was in flight when the window opened counts with its whole latency, so each
     // slot can account for the window and one latency more. Beyond that, time was counted twice.
@@ -392,6 +404,10 @@ fn generator_bound(figures: &Figures, bound: Option<Bound>) -> Option<(Verdict, 
 }
 
 fn starved(cell: &CellRecord, kind: SectionKind, figures: &Figures) -> Option<(Verdict, String)> {
+    if kind == SectionKind::Handshake {
+        // One connection after the other is to be timed; there is no load to keep up.
+        return None;
+    }
     let offered = stats::offered(cell);
     // A counted window ends with fewer and fewer requests in flight, which shows when it is short.
     let short = |m: &Measurement| m.window.asked_requests.is_some_and(|n| (n as f64) < TAIL_SHARE * offered);
@@ -400,8 +416,8 @@ fn starved(cell: &CellRecord, kind: SectionKind, figures: &Figures) -> Option<(V
     }
     let in_flight = figures.in_flight.filter(|n| stats::starved(*n, offered))?;
     let what = match kind {
-        SectionKind::ClosedLoop | SectionKind::Ratio => "in flight",
-        SectionKind::Setup | SectionKind::Handshake => "connections in use",
+        SectionKind::ClosedLoop | SectionKind::Ratio | SectionKind::Handshake => "in flight",
+        SectionKind::Setup => "connections in use",
     };
     let limit = figures.effective_concurrency.and_then(|allowed| stream_limit(allowed, cell.concurrency));
     let why = limit.map(|limit| format!("; {limit}")).unwrap_or_default();

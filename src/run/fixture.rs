@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 
 use crate::results::{
-    Connections, Environment, Generator, Measurement, Protocol, Requests, SectionKind, Transfer, WaitMode,
-    Window,
+    Connections, Environment, Generator, Measurement, Protocol, Requests, SectionKind, SocketMode, Transfer,
+    WaitMode, Window,
 };
 use crate::scenario::{Cell, Expected, Pin, RunSettings, Scenario, Section, SectionLimit, ServerSpec};
 use crate::time::Span;
 
 /// A scenario with one section for each element of `sections` and cells `Cx1` for each of `cells`.
 pub(crate) fn scenario(rounds: u32, servers: &[&str], sections: &[&[Protocol]], cells: &[u32]) -> Scenario {
-    let cells: Vec<Cell> = cells.iter().map(|&connections| Cell { connections, concurrency: 1 }).collect();
+    let cells: Vec<Cell> = cells.iter().map(|&connections| Cell::new(connections, 1)).collect();
     Scenario {
         path: "scenarios/small.toml".into(),
         text: "format = 1\ntitle = \"Small\"\n".into(),
@@ -34,6 +34,8 @@ pub(crate) fn scenario(rounds: u32, servers: &[&str], sections: &[&[Protocol]], 
             percentiles: vec![50.0, 99.0],
             unstable_above: 0.1,
             wait: WaitMode::Sleep,
+            socket: SocketMode::PerConnection,
+            pacing: false,
         },
         pin: Pin { servers: vec![], generator: vec![], workers: 1, generator_threads: 1 },
         expect: Expected { path: "/".into(), status: Some(200), body: Some(b"hi\n".to_vec()), length: None },
@@ -48,6 +50,8 @@ pub(crate) fn scenario(rounds: u32, servers: &[&str], sections: &[&[Protocol]], 
                 cells: cells.clone(),
                 limit: SectionLimit::Duration(Span::from_millis(100)),
                 warmup: Span::from_millis(20),
+                socket: SocketMode::PerConnection,
+                pacing: false,
             })
             .collect(),
         overrides: vec![],

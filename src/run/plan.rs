@@ -5,8 +5,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use super::schedule::Visit;
-use crate::load::plan::{Expect, Limit, LoadPlan, Request, Target};
-use crate::results::{Protocol, SectionKind, WaitMode};
+use crate::load::plan::{Expect, Limit, LoadPlan, Quic, Request, Target};
+use crate::results::{Protocol, Resumption, SectionKind, WaitMode};
 use crate::scenario::{Expected, Scenario, SectionLimit};
 use crate::server::Ports;
 use crate::time::Span;
@@ -33,10 +33,10 @@ pub(crate) fn cell(scenario: &Scenario, visit: &Visit, ports: Ports) -> LoadPlan
         drain_ns: scenario.run.drain.as_nanos(),
         timeout_ns: scenario.run.timeout.as_nanos(),
         connect_timeout_ns: scenario.run.connect_timeout.as_nanos(),
-        keepalive: section.kind != SectionKind::Setup,
-        requests_per_connection: None,
-        resumption: Default::default(),
-        quic: Default::default(),
+        keepalive: section.kind != SectionKind::Setup && visit.cell.requests_per_connection != Some(1),
+        requests_per_connection: visit.cell.requests_per_connection,
+        resumption: visit.cell.resumption,
+        quic: Quic { socket: section.socket, pacing: section.pacing, ..Quic::default() },
         wait: scenario.run.wait,
         batch: 0,
         verify: None,
@@ -63,8 +63,8 @@ pub(crate) fn probe(scenario: &Scenario, protocol: Protocol, ports: Ports) -> Lo
         connect_timeout_ns: PROBE_TIMEOUT.as_nanos(),
         keepalive: true,
         requests_per_connection: None,
-        resumption: Default::default(),
-        quic: Default::default(),
+        resumption: Resumption::Off,
+        quic: Quic::default(),
         wait: WaitMode::Sleep,
         batch: 0,
         verify: None,
@@ -113,7 +113,7 @@ mod tests {
     const PORTS: Ports = Ports { http: 20080, https: 20443 };
 
     fn visit(protocol: Protocol, connections: u32) -> Visit {
-        Visit { round: 1, section: 0, server: 0, protocol, cell: Cell { connections, concurrency: 1 } }
+        Visit { round: 1, section: 0, server: 0, protocol, cell: Cell::new(connections, 1) }
     }
 
     #[test]

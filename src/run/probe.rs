@@ -51,11 +51,21 @@ fn judge(measurement: &Measurement) -> Probe {
     };
     let detail = error.example.as_deref().unwrap_or(&error.kind);
     match error.phase {
-        Phase::Connect => Probe::NotYet(format!("nothing accepts connections for {url} ({})", error.kind)),
+        Phase::Connect if !measurement.protocol.is_quic() => {
+            Probe::NotYet(format!("nothing accepts connections for {url} ({})", error.kind))
+        }
         Phase::Tls if came_to_nothing(error) => {
             Probe::NotYet(format!("the connection for {url} ended during the TLS handshake ({})", error.kind))
         }
-        Phase::Quic => Probe::NotYet(format!("no QUIC connection to {url} ({})", error.kind)),
+        // An ICMP refusal and silence alike: nobody listens on the UDP port, or not yet.
+        Phase::Connect | Phase::Quic if came_to_nothing(error) => Probe::NotYet(format!(
+            "no {}: nothing answers QUIC on the UDP port of {url} ({})",
+            measurement.protocol.version(),
+            error.kind
+        )),
+        Phase::Connect | Phase::Quic => {
+            Probe::NotYet(format!("the QUIC connection to {url} failed: {detail}"))
+        }
         Phase::Tls => Probe::Wrong(format!("the TLS handshake for {url} failed: {detail}")),
         Phase::Write | Phase::Read | Phase::Interrupted | Phase::Refused => {
             Probe::NotYet(format!("the connection ended before {url} answered ({})", error.kind))
@@ -71,9 +81,10 @@ fn judge(measurement: &Measurement) -> Probe {
     }
 }
 
-/// True for a handshake that was broken off without a word, as by a server that is not up yet.
+/// True for a handshake that was broken off or met without a word, as by a server that is not up yet:
+/// errno names, and time-outs of every kind.
 fn came_to_nothing(error: &ErrorCount) -> bool {
-    error.kind.starts_with('E') || error.kind == "timeout"
+    error.kind.starts_with('E') || error.kind.ends_with("timeout")
 }
 
 /// A probe looks at the answer, not at what it cost.
@@ -131,6 +142,34 @@ mod tests {
                 ),
             ),
             (
+                Phase::Quic,
+                "ECONNREFUSED",
+                None,
+                Probe::NotYet(
+                    "no HTTP/3: nothing answers QUIC on the UDP port of http://localhost:1/ (ECONNREFUSED)"
+                        .into(),
+                ),
+            ),
+            (
+                Phase::Quic,
+                "handshake-timeout",
+                None,
+                Probe::NotYet(
+                    "no HTTP/3: nothing answers QUIC on the UDP port of http://localhost:1/ (handshake-timeout)"
+                        .into(),
+                ),
+            ),
+            (
+                Phase::Quic,
+                "stateless-reset",
+                Some("the server knows nothing of the connection"),
+                Probe::NotYet(
+                    "the QUIC connection to http://localhost:1/ failed: the server knows nothing of the \
+                     connection"
+                        .into(),
+                ),
+            ),
+            (
                 Phase::Tls,
                 "InvalidContentType",
                 Some("received corrupt message"),
@@ -154,6 +193,9 @@ mod tests {
             ),
         ] {
             let mut measurement = fixture::measurement(0);
+            if phase == Phase::Quic {
+                measurement.protocol = crate::results::Protocol::H3;
+            }
             let example = example.map(str::to_owned);
             measurement.errors =
                 vec![ErrorCount { phase, kind: kind.into(), count: 1, requests: 1, example }];

@@ -152,8 +152,7 @@ impl Estimate {
 /// A visit as users name it, e.g. `nginx h1 50x1 round 1`.
 pub(crate) fn name(scenario: &Scenario, visit: &Visit) -> String {
     let (server, cell) = (&scenario.servers[visit.server].name, visit.cell);
-    let protocol = visit.protocol.name();
-    format!("{server} {protocol} {}x{} round {}", cell.connections, cell.concurrency, visit.round)
+    format!("{server} {} {cell} round {}", visit.protocol.name(), visit.round)
 }
 
 /// A round in one line: its figures and verdict, or why there are none.
@@ -176,12 +175,18 @@ fn figures(kind: SectionKind, summary: &Summary) -> String {
         SectionKind::ClosedLoop | SectionKind::Ratio => "req/s",
         SectionKind::Setup | SectionKind::Handshake => "conn/s",
     };
+    let times = summary.handshake.as_ref().filter(|_| kind == SectionKind::Handshake);
+    let (rate, p50) = match times {
+        Some(times) => (times.connections_per_second.map(|m| m.value), times.p50_us.map(|m| m.value)),
+        None => (summary.requests_per_second, summary.latency_us.get("50").copied().flatten()),
+    };
     let mut parts = Vec::new();
-    if let Some(rate) = summary.requests_per_second {
+    if let Some(rate) = rate {
         parts.push(format!("{} {unit}", group_thousands(rate.round() as u64)));
     }
-    if let Some(Some(p50)) = summary.latency_us.get("50") {
-        parts.push(format!("p50 {:.2} ms", p50 / 1e3));
+    if let Some(p50) = p50 {
+        let of = if times.is_some() { "handshake " } else { "" };
+        parts.push(format!("{of}p50 {:.2} ms", p50 / 1e3));
     }
     if let Some(cpu) = summary.server_cpu_us_per_request {
         parts.push(format!("server {cpu:.1} µs/req"));

@@ -5,10 +5,10 @@ use super::cell::{Ending, Watched};
 use super::schedule::Visit;
 use crate::results::store::Entry;
 use crate::results::{
-    CellRecord, CellStatus, Environment, Results, RoundRecord, ScenarioRecord, SectionRecord, ServerRecord,
-    Session, Settings, Summary, Verdict, version,
+    CellRecord, CellStatus, Environment, Protocol, Results, RoundRecord, ScenarioRecord, SectionRecord,
+    ServerRecord, Session, Settings, Summary, Verdict, version,
 };
-use crate::scenario::{Expected, Scenario, Section, ServerSpec};
+use crate::scenario::{Cell, Expected, Scenario, Section, ServerSpec};
 
 /// The run without any round, opened by one session.
 pub(crate) fn results(scenario: &Scenario, session: Session) -> Results {
@@ -56,6 +56,8 @@ pub(crate) fn entry(scenario: &Scenario, visit: &Visit, round: RoundRecord) -> E
         protocol: visit.protocol,
         connections: visit.cell.connections,
         concurrency: visit.cell.concurrency,
+        resumption: visit.cell.resumption,
+        requests_per_connection: visit.cell.requests_per_connection,
         round: Box::new(round),
     }
 }
@@ -111,13 +113,17 @@ pub(crate) fn round(
 
 /// A record with this one round, to be judged alone.
 pub(crate) fn cell(scenario: &Scenario, visit: &Visit, rounds: Vec<RoundRecord>) -> CellRecord {
+    planned(&scenario.servers[visit.server], visit.protocol, visit.cell, rounds)
+}
+
+fn planned(server: &ServerSpec, protocol: Protocol, cell: Cell, rounds: Vec<RoundRecord>) -> CellRecord {
     CellRecord {
-        server: scenario.servers[visit.server].name.clone(),
-        protocol: visit.protocol,
-        connections: visit.cell.connections,
-        concurrency: visit.cell.concurrency,
-        resumption: Default::default(),
-        requests_per_connection: None,
+        server: server.name.clone(),
+        protocol,
+        connections: cell.connections,
+        concurrency: cell.concurrency,
+        resumption: cell.resumption,
+        requests_per_connection: cell.requests_per_connection,
         rounds,
         summary: nothing_yet(),
     }
@@ -154,18 +160,7 @@ fn section(scenario: &Scenario, section: &Section) -> SectionRecord {
     let mut cells = Vec::new();
     for spec in &scenario.servers {
         for &protocol in &section.protocols {
-            for cell in &section.cells {
-                cells.push(CellRecord {
-                    server: spec.name.clone(),
-                    protocol,
-                    connections: cell.connections,
-                    concurrency: cell.concurrency,
-                    resumption: Default::default(),
-                    requests_per_connection: None,
-                    rounds: Vec::new(),
-                    summary: nothing_yet(),
-                });
-            }
+            cells.extend(section.cells_of(protocol).map(|cell| planned(spec, protocol, cell, Vec::new())));
         }
     }
     SectionRecord { title: section.title.clone(), kind: section.kind, cells }
@@ -207,13 +202,13 @@ fn nothing_yet() -> Summary {
         server_busiest_thread: None,
         generator_busy: None,
         generator_cpu_us_per_request: None,
+        handshake: None,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::Protocol;
     use crate::run::fixture;
     use crate::run::schedule::visits;
 

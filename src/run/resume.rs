@@ -34,9 +34,7 @@ pub(crate) fn done(scenario: &Scenario, earlier: &Results) -> HashSet<Visit> {
         earlier.sections.get(visit.section).is_some_and(|section| {
             section.cells.iter().any(|cell| {
                 cell.server == *name
-                    && cell.protocol == visit.protocol
-                    && cell.connections == visit.cell.connections
-                    && cell.concurrency == visit.cell.concurrency
+                    && cell.key() == visit.key()
                     && cell
                         .rounds
                         .iter()
@@ -110,6 +108,8 @@ fn outcomes_of(results: &Results, session: u32) -> Vec<Entry> {
                     protocol: cell.protocol,
                     connections: cell.connections,
                     concurrency: cell.concurrency,
+                    resumption: cell.resumption,
+                    requests_per_connection: cell.requests_per_connection,
                     round: Box::new(round.clone()),
                 });
             }
@@ -131,9 +131,7 @@ fn question(results: &Results) -> Value {
         .sections
         .iter()
         .map(|section| {
-            let cell = |cell: &crate::results::CellRecord| {
-                json!([cell.server, cell.protocol, cell.connections, cell.concurrency])
-            };
+            let cell = |cell: &crate::results::CellRecord| json!([cell.server, cell.key().to_string()]);
             let cells: Vec<Value> = section.cells.iter().map(cell).collect();
             json!({ "title": section.title, "kind": section.kind, "cells": cells })
         })

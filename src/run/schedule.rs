@@ -4,7 +4,7 @@
 //! ...), so that a drift of the machine is shared by all servers instead of being charged to the
 //! one that always runs last.
 
-use crate::results::{Protocol, SectionKind};
+use crate::results::{CellKey, Protocol, SectionKind};
 use crate::scenario::{Cell, Scenario, Section, SectionLimit};
 use crate::time::Span;
 
@@ -21,6 +21,14 @@ pub(crate) struct Visit {
     pub(crate) protocol: Protocol,
     /// C x M.
     pub(crate) cell: Cell,
+}
+
+impl Visit {
+    /// What it asks for, as the results tell cells apart.
+    pub(crate) fn key(&self) -> CellKey {
+        let Cell { connections, concurrency, resumption, requests_per_connection } = self.cell;
+        CellKey { protocol: self.protocol, connections, concurrency, resumption, requests_per_connection }
+    }
 }
 
 /// One fresh start of a server, and the cells measured before it is stopped again.
@@ -59,8 +67,13 @@ pub(crate) fn starts(scenario: &Scenario, wanted: &dyn Fn(&Visit) -> bool) -> Ve
         for (index, section) in scenario.sections.iter().enumerate() {
             for server in rotated(scenario.servers.len(), round) {
                 for protocol in protocols(section, round) {
-                    let mut start =
-                        Start { round, section: index, server, protocol, cells: section.cells.clone() };
+                    let mut start = Start {
+                        round,
+                        section: index,
+                        server,
+                        protocol,
+                        cells: section.cells_of(protocol).collect(),
+                    };
                     let cells = start.visits().filter(wanted).map(|visit| visit.cell).collect();
                     start.cells = cells;
                     if !start.cells.is_empty() {

@@ -1,6 +1,6 @@
 //! Owns the estimate of a run: how many windows and starts it has and how long they take.
 
-use super::model::{Scenario, SectionLimit};
+use super::model::{Scenario, Section, SectionLimit};
 use crate::results::{Protocol, SectionKind};
 use crate::time::Span;
 
@@ -39,14 +39,22 @@ impl Scenario {
             let offers = |protocol: &Protocol| {
                 self.servers.iter().filter(|server| section.obstacle(server, *protocol).is_none()).count()
             };
-            let starts = section.protocols.iter().map(offers).sum::<usize>() as u64;
-            let cells = starts.saturating_mul(section.cells.len() as u64);
+            let mut starts = 0u64;
+            let mut cells = 0u64;
+            for protocol in &section.protocols {
+                let of_protocol = section.cells_of(*protocol).count() as u64;
+                if of_protocol > 0 {
+                    let servers = offers(protocol) as u64;
+                    starts = starts.saturating_add(servers);
+                    cells = cells.saturating_add(servers.saturating_mul(of_protocol));
+                }
+            }
             let windows = cells.saturating_mul(rounds);
             let window = match section.limit {
                 SectionLimit::Duration(window) => window,
                 SectionLimit::Requests(count) => {
                     estimate.counted = estimate.counted.saturating_add(windows);
-                    guess(section.kind, count)
+                    guess(section, count)
                 }
             };
             estimate.cells = estimate.cells.saturating_add(cells);
@@ -60,12 +68,18 @@ impl Scenario {
     }
 }
 
-fn guess(kind: SectionKind, count: u64) -> Span {
-    let per_second = match kind {
-        SectionKind::ClosedLoop | SectionKind::Ratio => USUAL_REQUESTS_PER_SECOND,
-        SectionKind::Setup | SectionKind::Handshake => USUAL_SETUPS_PER_SECOND,
-    };
-    Span::from_micros(count.saturating_mul(1_000_000) / per_second)
+/// The length of a window of `section` that `count` requests end.
+fn guess(section: &Section, count: u64) -> Span {
+    let time = |count: u64, per_second| Span::from_micros(count.saturating_mul(1_000_000) / per_second);
+    let each = section.cells.iter().find_map(|cell| cell.requests_per_connection).unwrap_or(1);
+    match section.kind {
+        SectionKind::ClosedLoop | SectionKind::Ratio => time(count, USUAL_REQUESTS_PER_SECOND),
+        SectionKind::Setup => time(count, USUAL_SETUPS_PER_SECOND),
+        SectionKind::Handshake => {
+            time(count / u64::from(each.max(1)), USUAL_HANDSHAKES_PER_SECOND)
+                + time(count, USUAL_REQUESTS_PER_SECOND)
+        }
+    }
 }
 
 fn times(span: Span, count: u64) -> Span {
@@ -77,6 +91,9 @@ const USUAL_REQUESTS_PER_SECOND: u64 = 20_000;
 
 /// Handshakes of a middling server on one core.
 const USUAL_SETUPS_PER_SECOND: u64 = 2_000;
+
+/// Handshakes one after the other, each of which waits for the one before.
+const USUAL_HANDSHAKES_PER_SECOND: u64 = 500;
 
 #[cfg(test)]
 mod tests {

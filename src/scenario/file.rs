@@ -10,19 +10,27 @@ use super::pin::parse_cpus;
 use super::reader::{FromToml, Table, Value, one_of, with_document};
 use super::source::{At, Place, Source};
 use super::suggest::instead;
-use crate::results::{Protocol, SectionKind, WaitMode};
+use crate::results::{Protocol, Resumption, SectionKind, SocketMode, WaitMode};
 use crate::time::Span;
 
 /// The format this version reads.
 pub const FORMAT: i64 = 1;
 
 /// Kinds of section by name.
-pub(super) const KINDS: &[(&str, SectionKind)] =
-    &[("closed-loop", SectionKind::ClosedLoop), ("setup", SectionKind::Setup), ("ratio", SectionKind::Ratio)];
+pub(super) const KINDS: &[(&str, SectionKind)] = &[
+    ("closed-loop", SectionKind::ClosedLoop),
+    ("setup", SectionKind::Setup),
+    ("ratio", SectionKind::Ratio),
+    ("handshake", SectionKind::Handshake),
+];
 
 /// How a generator can wait, by name.
 pub(super) const WAITS: &[(&str, WaitMode)] =
     &[("auto", WaitMode::Auto), ("poll", WaitMode::Poll), ("sleep", WaitMode::Sleep)];
+
+/// How QUIC connections can share sockets, by name.
+pub(super) const SOCKETS: &[(&str, SocketMode)] =
+    &[("per-connection", SocketMode::PerConnection), ("shared", SocketMode::Shared)];
 
 /// A value that may have been left out.
 pub(super) type Maybe<T> = Option<At<T>>;
@@ -58,6 +66,8 @@ pub(super) struct RawRun {
     pub(super) percentiles: Maybe<Vec<At<f64>>>,
     pub(super) unstable_above: Maybe<f64>,
     pub(super) wait: Maybe<WaitMode>,
+    pub(super) socket: Maybe<SocketMode>,
+    pub(super) pacing: Maybe<bool>,
 }
 
 /// `[pin]`, or `pin = "auto"` and `pin = "off"`, which stand for both sides.
@@ -119,16 +129,32 @@ pub(super) struct RawSection {
     pub(super) duration: Maybe<Span>,
     pub(super) requests: Maybe<i64>,
     pub(super) connections: Maybe<i64>,
+    pub(super) concurrency: Maybe<i64>,
+    pub(super) resumption: Maybe<Resumptions>,
     pub(super) warmup: Maybe<Span>,
-    /// Where the keys that end a window stand, for mistakes about their being there.
+    pub(super) socket: Maybe<SocketMode>,
+    pub(super) pacing: Maybe<bool>,
+    /// Where the keys that contradict others stand, for mistakes about their being there.
     pub(super) keys: SectionKeys,
 }
 
 /// Places of keys of a section that contradict others.
 pub(super) struct SectionKeys {
     pub(super) protocols: Option<Place>,
+    pub(super) cells: Option<Place>,
+    pub(super) duration: Option<Place>,
     pub(super) requests: Option<Place>,
     pub(super) connections: Option<Place>,
+    pub(super) concurrency: Option<Place>,
+    pub(super) resumption: Option<Place>,
+    pub(super) socket: Option<Place>,
+    pub(super) pacing: Option<Place>,
+}
+
+/// Ways to resume: a word, or a list of words.
+pub(super) enum Resumptions {
+    One(Resumption),
+    List(Vec<At<Resumption>>),
 }
 
 impl RawScenario {
@@ -213,6 +239,8 @@ impl RawRun {
             percentiles: table.get("percentiles")?,
             unstable_above: table.get("unstable_above")?,
             wait: table.get("wait")?,
+            socket: table.get("socket")?,
+            pacing: table.get("pacing")?,
         })
     }
 }
@@ -330,11 +358,21 @@ impl RawSection {
             duration: table.get("duration")?,
             requests: table.get("requests")?,
             connections: table.get("connections")?,
+            concurrency: table.get("concurrency")?,
+            resumption: table.get("resumption")?,
             warmup: table.get("warmup")?,
+            socket: table.get("socket")?,
+            pacing: table.get("pacing")?,
             keys: SectionKeys {
                 protocols: table.key_place("protocols"),
+                cells: table.key_place("cells"),
+                duration: table.key_place("duration"),
                 requests: table.key_place("requests"),
                 connections: table.key_place("connections"),
+                concurrency: table.key_place("concurrency"),
+                resumption: table.key_place("resumption"),
+                socket: table.key_place("socket"),
+                pacing: table.key_place("pacing"),
             },
         })
     }
@@ -355,6 +393,27 @@ impl FromToml for SectionKind {
 impl FromToml for WaitMode {
     fn from_toml(value: &Value<'_>) -> Result<Self, ScenarioError> {
         one_of(value, "way to wait", WAITS)
+    }
+}
+
+impl FromToml for SocketMode {
+    fn from_toml(value: &Value<'_>) -> Result<Self, ScenarioError> {
+        one_of(value, "way to share sockets", SOCKETS)
+    }
+}
+
+impl FromToml for Resumption {
+    fn from_toml(value: &Value<'_>) -> Result<Self, ScenarioError> {
+        one_of(value, "resumption", &Self::ALL.map(|resumption| (resumption.name(), resumption)))
+    }
+}
+
+impl FromToml for Resumptions {
+    fn from_toml(value: &Value<'_>) -> Result<Self, ScenarioError> {
+        match value.as_array() {
+            Some(_) => Vec::from_toml(value).map(Self::List),
+            None => Resumption::from_toml(value).map(Self::One),
+        }
     }
 }
 

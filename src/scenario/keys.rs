@@ -35,6 +35,8 @@ pub const RUN: TableKeys = TableKeys {
         "percentiles",
         "unstable_above",
         "wait",
+        "socket",
+        "pacing",
     ],
 };
 
@@ -85,7 +87,11 @@ pub const SECTION: TableKeys = TableKeys {
         "duration",
         "requests",
         "connections",
+        "concurrency",
+        "resumption",
         "warmup",
+        "socket",
+        "pacing",
     ],
 };
 

@@ -7,6 +7,7 @@
 mod estimate;
 mod expand;
 mod file;
+mod handshake;
 pub mod keys;
 pub mod model;
 mod overrides;

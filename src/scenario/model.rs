@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::results::{Protocol, SectionKind, WaitMode};
+use crate::results::{Protocol, Resumption, SectionKind, SocketMode, WaitMode};
 use crate::time::Span;
 
 /// A whole scenario, after `use` was resolved and command-line overrides were applied.
@@ -66,6 +66,10 @@ pub struct RunSettings {
     pub unstable_above: f64,
     /// How the generator waits.
     pub wait: WaitMode,
+    /// How QUIC connections share UDP sockets.
+    pub socket: SocketMode,
+    /// Whether QUIC connections spread their packets over the round-trip time.
+    pub pacing: bool,
 }
 
 /// `[pin]`.
@@ -150,23 +154,31 @@ pub struct Section {
     pub title: String,
     /// What it measures.
     pub kind: SectionKind,
-    /// Protocols, at least one; `closed-loop` has exactly one, `ratio` two of one transport.
+    /// Protocols, at least one; `closed-loop` has exactly one, `ratio` two of one listener.
     pub protocols: Vec<Protocol>,
-    /// Cells in order.
+    /// Cells in order, of all protocols; see [`Section::cells_of`].
     pub cells: Vec<Cell>,
     /// What ends a window: the run's duration unless the section says otherwise.
     pub limit: SectionLimit,
     /// Warm-up of its cells.
     pub warmup: Span,
+    /// How its QUIC connections share UDP sockets.
+    pub socket: SocketMode,
+    /// Whether they spread their packets over the round-trip time.
+    pub pacing: bool,
 }
 
-/// C x M.
+/// C x M, and what becomes of connections.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Cell {
     /// C: connections.
     pub connections: u32,
     /// M: concurrent requests on each.
     pub concurrency: u32,
+    /// What connections make of earlier ones.
+    pub resumption: Resumption,
+    /// Requests after which a connection is replaced: those of a `handshake` section; `None` in others.
+    pub requests_per_connection: Option<u32>,
 }
 
 /// What ends the windows of a section.
@@ -174,7 +186,7 @@ pub struct Cell {
 pub enum SectionLimit {
     /// A length.
     Duration(Span),
-    /// A number of requests (for `setup`: of connections).
+    /// A number of requests (for `setup`: of connections; for `handshake`: on all connections together).
     Requests(u64),
 }
 

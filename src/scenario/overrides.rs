@@ -1,8 +1,9 @@
 //! Owns what the command line does to a scenario: narrowing it to some servers, sections and cells,
 //! replacing rounds and times, and the phrases that record it.
 
+use super::handshake;
 use super::model::{Cell, Scenario, SectionLimit};
-use super::sections::parse_cell;
+use super::sections::CellPattern;
 use super::settings::check_rounds;
 use super::suggest::nearest;
 use super::{Overrides, ScenarioError};
@@ -98,22 +99,21 @@ fn narrow_cells(scenario: &mut Scenario, wanted: &[String]) -> Result<(), String
         return Ok(());
     }
     let all = distinct_cells(scenario);
-    let mut cells: Vec<Cell> = Vec::with_capacity(wanted.len());
+    let mut patterns: Vec<CellPattern> = Vec::with_capacity(wanted.len());
     for text in wanted {
-        let cell = parse_cell(text).map_err(|what| format!("--cell {text}: {what}"))?;
-        let names: Vec<String> = all.iter().map(Cell::to_string).collect();
-        if !all.contains(&cell) {
+        let pattern = CellPattern::parse(text).map_err(|what| format!("--cell {text}: {what}"))?;
+        if !all.iter().any(|cell| pattern.matches(*cell)) {
+            let names: Vec<String> = names(&all);
             return Err(unknown("--cell", text, &names));
         }
-        cells.push(cell);
+        patterns.push(pattern);
     }
     for section in &mut scenario.sections {
-        section.cells.retain(|cell| cells.contains(cell));
+        section.cells.retain(|cell| patterns.iter().any(|pattern| pattern.matches(*cell)));
     }
     scenario.sections.retain(|section| !section.cells.is_empty());
     let left = distinct_cells(scenario);
-    let list = |cells: &[Cell]| cells.iter().map(Cell::to_string).collect::<Vec<_>>().join(", ");
-    record(scenario, "cells", list(&left), list(&all));
+    record(scenario, "cells", names(&left).join(", "), names(&all).join(", "));
     Ok(())
 }
 
@@ -145,14 +145,17 @@ fn set_durations(scenario: &mut Scenario, overrides: &Overrides) -> Result<(), S
     Ok(())
 }
 
-/// Replaces every warm-up; a setup section without one stays without.
+/// Replaces every warm-up; a setup section without one stays without, and one that seeds tickets keeps
+/// some.
 fn set_warmups(scenario: &mut Scenario, overrides: &Overrides) {
     let Some(warmup) = overrides.warmup else { return };
     let usual = std::mem::replace(&mut scenario.run.warmup, warmup);
     record(scenario, "warmup", format_duration(warmup), format_duration(usual));
     for index in 0..scenario.sections.len() {
         let section = &mut scenario.sections[index];
-        if section.kind == SectionKind::Setup && section.warmup.is_zero() {
+        let many_connections = matches!(section.kind, SectionKind::Setup | SectionKind::Handshake);
+        let seeds = handshake::seeds(section.kind, &section.cells);
+        if (many_connections && section.warmup.is_zero()) || (seeds && warmup.is_zero()) {
             continue;
         }
         let before = std::mem::replace(&mut section.warmup, warmup);
@@ -184,6 +187,14 @@ fn distinct_cells(scenario: &Scenario) -> Vec<Cell> {
         }
     }
     cells
+}
+
+/// Cells by name, each name once.
+fn names(cells: &[Cell]) -> Vec<String> {
+    let mut names: Vec<String> = cells.iter().map(Cell::to_string).collect();
+    let mut seen = std::collections::HashSet::new();
+    names.retain(|name| seen.insert(name.clone()));
+    names
 }
 
 fn quoted(titles: &[String]) -> String {

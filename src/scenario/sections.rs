@@ -1,14 +1,15 @@
-//! Owns `[[section]]`: kinds, protocols, cells and what ends a window.
+//! Owns `[[section]]`: kinds, protocols, cells and what ends a window. What is said of connections is in
+//! `handshake`.
 
 use std::collections::{BTreeMap, HashSet};
 
 use super::ScenarioError;
-use super::file::RawSection;
+use super::file::{KINDS, RawSection};
+use super::handshake;
 use super::model::{Cell, Machine, RunSettings, Section, SectionLimit, ServerSpec};
 use super::settings::positive;
 use super::source::At;
-use crate::results::{Protocol, SectionKind};
-use crate::time::Span;
+use crate::results::{Protocol, Resumption, SectionKind};
 
 /// Checks the sections against the settings, the servers and the machine.
 ///
@@ -50,9 +51,8 @@ fn check(
         .kind
         .as_ref()
         .ok_or_else(|| {
-            raw.place
-                .missing("kind")
-                .mistake("missing; write `kind = \"closed-loop\"`, `kind = \"ratio\"` or `kind = \"setup\"`")
+            let kinds: Vec<String> = KINDS.iter().map(|(name, _)| format!("`{name}`")).collect();
+            raw.place.missing("kind").mistake(format_args!("missing; write one of {}", kinds.join(", ")))
         })?
         .value;
     let protocols = protocols(raw, kind)?;
@@ -62,16 +62,22 @@ fn check(
             check_offered(&protocols, servers)?
         }
     }
-    let cells = cells(raw, kind, &protocols, machine)?;
-    let limit = limit(raw, kind, run, &cells)?;
-    let warmup = match (&raw.warmup, kind) {
-        (Some(warmup), _) => warmup.value,
-        (None, SectionKind::ClosedLoop | SectionKind::Ratio) => run.warmup,
-        // Every connection is new, so that there is little a warm-up would warm.
-        (None, SectionKind::Setup | SectionKind::Handshake) => Span::ZERO,
+    let resumptions = handshake::resumptions(raw, kind, &protocols)?;
+    let (cells, limit) = match kind {
+        SectionKind::Handshake => handshake::cells(raw, &resumptions, machine)?,
+        SectionKind::ClosedLoop | SectionKind::Setup | SectionKind::Ratio => {
+            let mut cells = cells(raw, kind, &protocols, machine)?;
+            for cell in &mut cells {
+                cell.resumption = resumptions.first().copied().unwrap_or_default();
+            }
+            let limit = limit(raw, kind, run, &cells)?;
+            (cells, limit)
+        }
     };
+    let warmup = handshake::warmup(raw, kind, &cells, run)?;
+    let (socket, pacing) = handshake::quic(raw, &protocols, run)?;
     let protocols = protocols.iter().map(|protocol| protocol.value).collect();
-    Ok(Section { title, kind, protocols, cells, limit, warmup })
+    Ok(Section { title, kind, protocols, cells, limit, warmup, socket, pacing })
 }
 
 fn protocols(raw: &RawSection, kind: SectionKind) -> Result<Vec<At<Protocol>>, ScenarioError> {
@@ -158,9 +164,14 @@ fn check_pair(protocols: &[At<Protocol>], servers: &[ServerSpec]) -> Result<(), 
     )))
 }
 
-/// The pair with this protocol that a ratio can compare: HTTP/2 against HTTP/1.1 of one listener.
+/// The pair with this protocol that a ratio can compare: a version of HTTP against the one before it, on
+/// one port.
 fn pair_with(protocol: Protocol) -> &'static str {
-    if protocol.is_tls() { "[\"h2\", \"h1s\"]" } else { "[\"h2c\", \"h1\"]" }
+    match protocol {
+        Protocol::H3 => "[\"h3\", \"h2\"]",
+        Protocol::H2 | Protocol::H1s => "[\"h2\", \"h1s\"]",
+        Protocol::H2c | Protocol::H1 => "[\"h2c\", \"h1\"]",
+    }
 }
 
 fn cells(
@@ -169,12 +180,18 @@ fn cells(
     protocols: &[At<Protocol>],
     machine: &Machine,
 ) -> Result<Vec<Cell>, ScenarioError> {
+    if let Some(count) = &raw.concurrency {
+        return Err(raw.keys.concurrency.as_ref().unwrap_or(&count.place).mistake(
+            "belongs to a handshake section; say how many requests are on each connection in `cells`, like \
+             `10x4`",
+        ));
+    }
     // The first protocol on whose connections there is one request at a time.
     let single = protocols.iter().map(|protocol| protocol.value).find(|protocol| !protocol.multiplexes());
     let Some(list) = &raw.cells else {
         return match kind {
-            SectionKind::Setup | SectionKind::Handshake => Ok(vec![DEFAULT_SETUP_CELL]),
-            SectionKind::ClosedLoop | SectionKind::Ratio => {
+            SectionKind::Setup => Ok(vec![DEFAULT_SETUP_CELL]),
+            SectionKind::ClosedLoop | SectionKind::Ratio | SectionKind::Handshake => {
                 Err(raw.place.missing("cells").mistake("missing; write cells like `[\"1x1\", \"50x1\"]`"))
             }
         };
@@ -204,7 +221,7 @@ fn check_cell(
     let offered = u64::from(cell.connections) * u64::from(cell.concurrency);
     match (kind, single) {
         _ if cell.concurrency == 1 => {}
-        (SectionKind::Setup | SectionKind::Handshake, _) => {
+        (SectionKind::Setup, _) => {
             return Err(format!(
                 "{cell} in a setup section, where each connection carries one request; write `{}x1`",
                 cell.connections
@@ -226,7 +243,7 @@ fn check_cell(
                 cell.connections
             ));
         }
-        (SectionKind::ClosedLoop | SectionKind::Ratio, None) => {}
+        (SectionKind::ClosedLoop | SectionKind::Ratio, None) | (SectionKind::Handshake, _) => {}
     }
     if offered > MOST_OFFERED {
         return Err(format!(
@@ -234,11 +251,19 @@ fn check_cell(
              for; write smaller numbers"
         ));
     }
-    let needed = u64::from(cell.connections) + FILES_BESIDE_CONNECTIONS;
+    check_files(cell.connections, machine).map_err(|what| format!("{cell}: {what}"))
+}
+
+/// Refuses more connections at the same time than there can be open files.
+///
+/// # Errors
+/// The number needed, and what to write.
+pub(super) fn check_files(connections: u32, machine: &Machine) -> Result<(), String> {
+    let needed = u64::from(connections) + FILES_BESIDE_CONNECTIONS;
     if needed > machine.fd_hard_limit {
         return Err(format!(
-            "{cell} needs {needed} open files and the hard limit is {}; write at most `{}x1`, or raise the \
-             limit as root with `ulimit -Hn {needed}`",
+            "{connections} connections need {needed} open files and the hard limit is {}; write at most {} \
+             connections, or raise the limit as root with `ulimit -Hn {needed}`",
             machine.fd_hard_limit,
             machine.fd_hard_limit.saturating_sub(FILES_BESIDE_CONNECTIONS).max(1)
         ));
@@ -253,16 +278,16 @@ fn limit(
     cells: &[Cell],
 ) -> Result<SectionLimit, ScenarioError> {
     let (count, key, place) = match kind {
-        SectionKind::ClosedLoop | SectionKind::Ratio => {
+        SectionKind::ClosedLoop | SectionKind::Ratio | SectionKind::Handshake => {
             if let (Some(count), place) = (&raw.connections, &raw.keys.connections) {
                 return Err(place.as_ref().unwrap_or(&count.place).mistake(
-                    "counts fresh connections, which only a setup section opens; write `requests`, or say how \
-                     many connections in `cells`",
+                    "counts fresh connections, which only setup and handshake sections open; write `requests`, \
+                     or say how many connections in `cells`",
                 ));
             }
             (&raw.requests, "requests", &raw.keys.requests)
         }
-        SectionKind::Setup | SectionKind::Handshake => {
+        SectionKind::Setup => {
             if let (Some(count), place) = (&raw.requests, &raw.keys.requests) {
                 return Err(place
                     .as_ref()
@@ -317,21 +342,50 @@ pub(super) fn parse_cell(text: &str) -> Result<Cell, String> {
         Ok(number) if (1..=MOST_IN_CELL).contains(&number) => Ok(number),
         _ => Err(format!("the {what} in `{text}` are out of range; write 1 to {MOST_IN_CELL}")),
     };
-    Ok(Cell {
-        connections: within(connections, "connections")?,
-        concurrency: within(concurrency, "requests on each")?,
-    })
+    Ok(Cell::new(within(connections, "connections")?, within(concurrency, "requests on each")?))
+}
+
+/// Cells meant on the command line: a size, `CxM`, with every resumption, or `CxM/ticket` with one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct CellPattern {
+    size: Cell,
+    resumption: Option<Resumption>,
+}
+
+impl CellPattern {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// What is wrong and what to write instead.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        let Some((size, word)) = text.split_once('/') else {
+            return Ok(Self { size: parse_cell(text)?, resumption: None });
+        };
+        let Some(resumption) = Resumption::ALL.into_iter().find(|resumption| resumption.name() == word)
+        else {
+            return Err(format!(
+                "`{word}` is no resumption; write `{size}/off`, `{size}/ticket` or `{size}/0rtt`"
+            ));
+        };
+        Ok(Self { size: parse_cell(size)?, resumption: Some(resumption) })
+    }
+
+    /// Whether `cell` is meant.
+    pub(super) fn matches(self, cell: Cell) -> bool {
+        (cell.connections, cell.concurrency) == (self.size.connections, self.size.concurrency)
+            && self.resumption.is_none_or(|resumption| resumption == cell.resumption)
+    }
 }
 
 /// Enough connections that a server's accept queue never runs dry, few enough that no server's
 /// default backlog overflows.
-const DEFAULT_SETUP_CELL: Cell = Cell { connections: 20, concurrency: 1 };
+const DEFAULT_SETUP_CELL: Cell = Cell::new(20, 1);
 
 /// Files a generator or a server has open besides its connections: ring, listeners, logs, libraries.
 const FILES_BESIDE_CONNECTIONS: u64 = 64;
 
 /// The largest C and M: beyond it one machine runs out of memory and ports, and a number is a slip.
-const MOST_IN_CELL: u32 = 1_000_000;
+pub(super) const MOST_IN_CELL: u32 = 1_000_000;
 
 /// The largest C·M: each request in flight has its place in the generator's memory.
 const MOST_OFFERED: u64 = 1_000_000;
@@ -348,8 +402,20 @@ impl Section {
     }
 }
 
+impl Cell {
+    /// C connections that are kept, with M requests on each.
+    pub const fn new(connections: u32, concurrency: u32) -> Self {
+        Self { connections, concurrency, resumption: Resumption::Off, requests_per_connection: None }
+    }
+}
+
+/// As `--cell` takes it; the resumption stands there where a section may have several.
 impl std::fmt::Display for Cell {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}x{}", self.connections, self.concurrency)
+        write!(f, "{}x{}", self.connections, self.concurrency)?;
+        if self.requests_per_connection.is_some() || self.resumption != Resumption::Off {
+            write!(f, "/{}", self.resumption.name())?;
+        }
+        Ok(())
     }
 }

@@ -6,7 +6,7 @@ use super::ScenarioError;
 use super::file::{Maybe, RawExpect, RawRun};
 use super::model::{Expected, RunSettings};
 use super::source::At;
-use crate::results::WaitMode;
+use crate::results::{SocketMode, WaitMode};
 use crate::time::Span;
 
 impl Default for RunSettings {
@@ -38,6 +38,10 @@ impl Default for RunSettings {
             // Saturated cells vary by this much on a quiet laptop.
             unstable_above: 0.1,
             wait: WaitMode::Auto,
+            // As clients have it; some servers tell connections apart by the address.
+            socket: SocketMode::PerConnection,
+            // On loopback it only costs.
+            pacing: false,
         }
     }
 }
@@ -76,6 +80,8 @@ pub(super) fn run(raw: &RawRun) -> Result<RunSettings, ScenarioError> {
             None => default.unstable_above,
         },
         wait: raw.wait.as_ref().map_or(default.wait, |wait| wait.value),
+        socket: raw.socket.as_ref().map_or(default.socket, |socket| socket.value),
+        pacing: raw.pacing.as_ref().map_or(default.pacing, |pacing| pacing.value),
     })
 }
 

@@ -119,6 +119,7 @@ fn empty_summary() -> Summary {
         server_busiest_thread: None,
         generator_busy: None,
         generator_cpu_us_per_request: None,
+        handshake: None,
     }
 }
 
@@ -252,8 +253,6 @@ pub fn measurement(cell: &CellRecord, requests_per_second: f64, mean_us: f64) ->
             opened: u64::from(cell.connections),
             peak: u64::from(cell.connections),
             setup_us: latencies(u64::from(cell.connections), 100.0),
-            first_response_us: None,
-            handshakes: None,
             ..Connections::default()
         },
         seconds: vec![Second { ok: ok / 10, failed: 0, p50_us: Some(mean_us), p99_us: Some(mean_us) }; 10],
@@ -286,9 +285,60 @@ pub fn measurement(cell: &CellRecord, requests_per_second: f64, mean_us: f64) ->
             refused: 0,
         }),
         stalls: vec![],
-        quic: None,
+        quic: protocol.is_quic().then(|| health(ok)),
         warnings: vec![],
     }
+}
+
+/// A window over QUIC in which nothing was lost, with a datagram or two for each of `ok` responses.
+fn health(ok: u64) -> QuicHealth {
+    QuicHealth {
+        datagrams_sent: ok * 2,
+        send_calls: ok,
+        datagrams_received: ok * 3 / 2,
+        receive_calls: ok,
+        bytes_sent: ok * 2 * 80,
+        bytes_received: ok * 3 / 2 * 100,
+        smoothed_rtt_us: Some(150.0),
+        max_ack_delay_us: Some(25_000),
+        max_payload: 1200,
+        receive_buffer_bytes: Some(2 << 20),
+        send_buffer_bytes: Some(2 << 20),
+        ..QuicHealth::default()
+    }
+}
+
+/// A cell of a section of kind `handshake`: a thousand short connections, one at a time, established in
+/// so many µs each, with handshakes of these kinds in each round.
+pub fn short_connections(mut cell: CellRecord, setup_us: f64, handshakes: Handshakes) -> CellRecord {
+    let requests = cell.requests_per_connection.unwrap_or(1);
+    let all = handshakes.full + handshakes.resumed;
+    let rate = all as f64 * f64::from(requests) / 10.0;
+    cell = measured(cell, rate, 60.0);
+    for m in cell.rounds.iter_mut().filter_map(|round| round.measurement.as_mut()) {
+        m.keepalive = requests > 1;
+        m.requests_per_connection = Some(requests);
+        m.resumption = cell.resumption;
+        (m.window.asked_requests, m.window.asked_s) = (Some(all * u64::from(requests)), None);
+        m.connection.setup_us = latencies(all, setup_us);
+        // An answer in the first flight is there before the handshake is complete.
+        let early = handshakes.early_accepted * 2 > all;
+        m.connection.first_response_us = latencies(all, setup_us * if early { 0.6 } else { 1.3 });
+        m.connection.handshakes = Some(handshakes);
+    }
+    cell
+}
+
+/// Neither side of a cell busy.
+pub fn idle(mut cell: CellRecord) -> CellRecord {
+    for round in &mut cell.rounds {
+        round.measurement.as_mut().unwrap().generator.threads.iter_mut().for_each(|t| t.busy = Some(0.02));
+        let sample = round.server.as_mut().unwrap();
+        (sample.cpu_user_us, sample.cpu_system_us) = (90_000, 160_000);
+        sample.cpu_us_per_request = Some(640.0);
+        (sample.cpus_busy, sample.busiest_thread) = (Some(0.03), Some(0.02));
+    }
+    cell
 }
 
 /// A distribution of `count` samples with exactly this mean, up to the histogram's resolution: most a

@@ -183,6 +183,11 @@ impl<T: Default> Connection<T> {
         self.quic.transmit(now, out, most)
     }
 
+    /// A datagram was too large for the path (EMSGSIZE).
+    pub fn shrink(&mut self) {
+        self.quic.shrink();
+    }
+
     /// Ends the connection in order (H3_NO_ERROR); [`Connection::transmit`] has its CONNECTION_CLOSE.
     pub fn close(&mut self) {
         let code = ErrorCode::NO_ERROR;
@@ -212,8 +217,8 @@ impl<T: Default> Connection<T> {
     }
 
     /// What the caller keeps with each open stream, in order of opening.
-    pub fn exchanges(&mut self) -> impl Iterator<Item = &T> {
-        self.quic.streams().map(|(_, stream)| &stream.exchange)
+    pub fn exchanges(&self) -> impl Iterator<Item = &T> {
+        self.quic.iter().map(|(_, stream)| &stream.exchange)
     }
 
     /// The same for the stream of this identifier.
@@ -229,17 +234,17 @@ impl<T: Default> Connection<T> {
     }
 
     /// States of the streams in words, for whoever asks why nothing moves.
-    pub fn describe(&mut self) -> String {
+    pub fn describe(&self) -> String {
         use std::fmt::Write;
         let mut text = format!(
             "{}; {}; streams open {} of {}, {} more allowed now",
-            if self.quic.established() { "handshake complete" } else { "handshake not complete" },
+            self.quic.describe(0),
             if self.session.has_settings() { "settings received" } else { "no settings received" },
             self.session.open,
             self.limit(),
             self.quic.room(),
         );
-        for (id, stream) in self.quic.streams().take(DESCRIBED) {
+        for (id, stream) in self.quic.iter().take(DESCRIBED) {
             // A String takes whatever is written.
             let _ = write!(text, "; stream {id}: {}", stream.describe());
         }

@@ -863,6 +863,11 @@ impl<S> Connection<S> {
         self.streams.states()
     }
 
+    /// The same to look at.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, &S)> {
+        self.streams.iter()
+    }
+
     /// Ends the connection with an error of the application; [`Connection::transmit`] has its
     /// CONNECTION_CLOSE.
     pub fn close(&mut self, error: &ApplicationError) {
@@ -885,7 +890,7 @@ impl<S> Connection<S> {
     }
 
     /// Windows and states of the streams, in words: at most `most` streams.
-    pub fn describe(&mut self, most: usize) -> String {
+    pub fn describe(&self, most: usize) -> String {
         let state = if self.established { "" } else { "the handshake is not complete; " };
         format!(
             "{state}{} of {} bytes of the congestion window in flight, {}",

@@ -285,6 +285,14 @@ impl<S> Streams<S> {
         old.chain(ring).filter_map(|(number, stream)| Some((number << 2, stream.state.as_mut()?)))
     }
 
+    /// The same to look at.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u64, &S)> {
+        let base = self.base;
+        let old = self.old.iter().map(|(number, stream)| (*number, stream));
+        let ring = self.ring.iter().enumerate().map(move |(at, stream)| (base + at as u64, stream));
+        old.chain(ring).filter_map(|(number, stream)| Some((number << 2, stream.state.as_ref()?)))
+    }
+
     #[inline]
     fn bidi(&mut self, number: u64) -> Option<&mut Bidi<S>> {
         match number.checked_sub(self.base) {
@@ -622,7 +630,7 @@ impl<S> Streams<S> {
 
     #[inline]
     fn has_data(&self) -> bool {
-        let fresh = self.fresh < self.next() || !self.partial.is_empty();
+        let fresh = self.fresh < self.next().min(self.limits.bidi) || !self.partial.is_empty();
         (fresh && self.sent < self.limits.data)
             || self.outgoing.iter().any(|stream| stream.sendable(self.limits) > 0)
     }
@@ -650,6 +658,10 @@ impl<S> Streams<S> {
         while self.fresh < self.next() {
             let number = self.fresh;
             let id = number << 2;
+            if number >= self.limits.bidi {
+                // Opened ahead of the handshake; what was remembered of limits may hold no longer.
+                break;
+            }
             let Some(stream) = self.bidi(number) else { break };
             let credit = stream.credit.min(self.limits.data.saturating_sub(self.sent));
             let stream = &mut self.ring[(number - self.base) as usize];
@@ -814,7 +826,7 @@ impl<S> Streams<S> {
     }
 
     /// Windows and states of the streams that are open, in words: at most `most` of them.
-    pub(super) fn describe(&mut self, most: usize) -> String {
+    pub(super) fn describe(&self, most: usize) -> String {
         use std::fmt::Write;
         let mut text = format!(
             "connection credit {} of {} bytes used, {} of {} streams opened",
@@ -824,9 +836,11 @@ impl<S> Streams<S> {
             self.limits.bidi
         );
         let len = self.image.len() as u64;
-        let open: Vec<u64> = self.states().map(|(id, _)| id).collect();
-        for id in open.iter().take(most) {
-            let Some(stream) = self.bidi(id >> 2) else { continue };
+        let open: Vec<u64> = self.iter().map(|(id, _)| id >> 2).collect();
+        for number in open.iter().take(most) {
+            let id = number << 2;
+            let in_ring = number.checked_sub(self.base).and_then(|at| self.ring.get(at as usize));
+            let Some(stream) = in_ring.or_else(|| self.old.get(number)) else { continue };
             let sent = stream.sent;
             let _ = write!(text, "; stream {id}: ");
             let _ = match (sent < len, stream.recv.read) {

@@ -64,7 +64,7 @@ fn protocols(sheet: &Sheet<'_>) -> Option<(Protocol, Protocol)> {
 fn pairs<'c>(sheet: &'c Sheet<'_>) -> impl Iterator<Item = Pair<'c>> {
     let (first, second) = protocols(sheet).unzip();
     let of = move |protocol: Option<Protocol>| {
-        sheet.columns.iter().filter(move |column| Some(column.protocol) == protocol)
+        sheet.columns.iter().filter(move |column| Some(column.key.protocol) == protocol)
     };
     of(first).filter_map(move |first| {
         let second = of(second).find(|second| second.size == first.size)?;

@@ -4,7 +4,7 @@ use std::io::{Error, ErrorKind};
 use std::path::Path;
 
 use super::*;
-use crate::results::{Protocol, SectionKind, WaitMode};
+use crate::results::{Protocol, Resumption, SectionKind, SocketMode, WaitMode};
 use crate::time::Span;
 
 mod mistakes;
@@ -90,6 +90,8 @@ run_deadline = "1h"
 percentiles = [50, 99.9]
 unstable_above = 0.05
 wait = "poll"
+socket = "shared"
+pacing = true
 
 [pin]
 servers = [1]
@@ -162,6 +164,8 @@ fn a_full_scenario_becomes_what_it_says() {
             percentiles: vec![50.0, 99.9],
             unstable_above: 0.05,
             wait: WaitMode::Poll,
+            socket: SocketMode::Shared,
+            pacing: true,
         }
     );
     assert_eq!(scenario.pin, Pin { servers: vec![1], generator: vec![0], workers: 2, generator_threads: 1 });
@@ -194,7 +198,7 @@ fn a_server_overrides_the_file_it_uses() {
 #[test]
 fn sections_take_their_limits_and_warm_ups() {
     let sections = checked(FULL).sections;
-    let cell = |connections| Cell { connections, concurrency: 1 };
+    let cell = |connections| Cell::new(connections, 1);
     assert_eq!(sections[0].cells, [cell(1), cell(50)]);
     assert_eq!(
         (sections[0].limit, sections[0].warmup),

@@ -26,7 +26,7 @@ fn narrowing_keeps_what_is_named_and_says_so() {
     let names: Vec<_> = scenario.servers.iter().map(|server| server.name.as_str()).collect();
     let titles: Vec<_> = scenario.sections.iter().map(|section| section.title.as_str()).collect();
     assert_eq!((names, titles), (vec!["nginx"], vec!["Plaintext"]));
-    assert_eq!(scenario.sections[0].cells, [Cell { connections: 50, concurrency: 1 }]);
+    assert_eq!(scenario.sections[0].cells, [Cell::new(50, 1)]);
     assert_eq!(
         scenario.overrides,
         [

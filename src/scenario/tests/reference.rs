@@ -51,8 +51,11 @@ fn the_reference_has_the_defaults_of_run() {
         ("percentiles", "[50, 99]".to_owned()),
         ("unstable_above", default.unstable_above.to_string()),
         ("wait", "auto".to_owned()),
+        ("socket", "per-connection".to_owned()),
+        ("pacing", default.pacing.to_string()),
     ]);
     assert_eq!((default.percentiles, default.wait), (vec![50.0, 99.0], WaitMode::Auto));
+    assert_eq!(default.socket, SocketMode::PerConnection);
     let rows = rows("## `[run]`");
     let documented: BTreeMap<&str, String> =
         rows.iter().map(|row| (row[0].as_str(), row[2].clone())).collect();

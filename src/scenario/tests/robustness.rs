@@ -81,7 +81,7 @@ proptest! {
 
     #[test]
     fn cells_read_back(connections in 1u32..=1_000_000, concurrency in 1u32..=1_000_000) {
-        let cell = Cell { connections, concurrency };
+        let cell = Cell::new(connections, concurrency);
         prop_assert_eq!(parse_cell(&cell.to_string()), Ok(cell));
     }
 
