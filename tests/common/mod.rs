@@ -523,7 +523,7 @@ fn serve(
 }
 
 /// What a panic said.
-fn said(panic: &(dyn Any + Send)) -> String {
+pub(crate) fn said(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a script panicked").to_owned()
 }
