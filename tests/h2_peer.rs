@@ -7,7 +7,8 @@ use std::{
     time::Duration,
 };
 
-use bench::proto::h2::{Config, Connection, ErrorCode, Failure, Request, Responses};
+use bench::proto::exchange::{Failure, Responses};
+use bench::proto::h2::{Config, Connection, ErrorCode, Request};
 use bytes::Bytes;
 use h2::{Reason, RecvStream, SendStream, server::SendResponse};
 use http::{HeaderMap, HeaderValue, Response};
@@ -128,13 +129,13 @@ async fn run(case: &Case) {
                 assert!(by_plan || (by_itself && !accepted.contains(&number)), "{why}");
             }
             // What the server had queued goes with its connection, but for the word that it has read enough.
-            Err(Failure::Reset(ErrorCode::NO_ERROR)) => assert!(plan.early && case.is_cut_off(), "{why}"),
-            Err(Failure::Reset(ErrorCode(code))) => {
-                assert!(plan.reset.is_some_and(|(_, reason)| u32::from(reason) == code), "{why}");
+            Err(Failure::Reset { code: 0, .. }) => assert!(plan.early && case.is_cut_off(), "{why}"),
+            Err(Failure::Reset { code, .. }) => {
+                assert!(plan.reset.is_some_and(|(_, reason)| u64::from(u32::from(reason)) == code), "{why}");
             }
             Err(Failure::Cancelled) => assert!(plan.cancelled.is_some(), "{why}"),
             Err(Failure::Closed) => assert!(case.is_cut_off(), "{why}"),
-            Err(Failure::Malformed(_)) => panic!("{why}"),
+            Err(Failure::Malformed { .. }) => panic!("{why}"),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The generator against scripted servers: framing, counting, failures, every way a run can end. One
-//! body of tests, run over every protocol; what belongs to the syntax of one stands in `h1_cases.rs` and
-//! `h2_cases.rs`.
+//! body of tests, run over every protocol; what belongs to the syntax of one stands in `h1_cases.rs`,
+//! `h2_cases` and `h3_cases`.
 
 mod common;
 
@@ -14,7 +14,7 @@ use bench::load::plan::{Event, Limit, LoadPlan, Verify};
 use bench::load::{self, Control};
 use bench::results::{Measurement, Phase, Protocol, WaitMode};
 use common::answer::{Answer, Peer};
-use common::{EVERY, Scripted, Socket, base64, check_identities, errors, is_http2, run};
+use common::{EVERY, OVER_TCP, Scripted, Socket, base64, check_identities, errors, is_http2, run};
 use rustls::version::{TLS12, TLS13};
 
 const MS: u64 = 1_000_000;
@@ -23,13 +23,15 @@ const MS: u64 = 1_000_000;
 const THINKING: Duration = Duration::from_millis(60);
 
 /// Protocols, and M: how many requests are in flight on a connection.
-const LOADS: [(Protocol, u32); 6] = [
+const LOADS: [(Protocol, u32); 8] = [
     (Protocol::H1, 1),
     (Protocol::H1s, 1),
     (Protocol::H2c, 1),
     (Protocol::H2c, 5),
     (Protocol::H2, 1),
     (Protocol::H2, 5),
+    (Protocol::H3, 1),
+    (Protocol::H3, 5),
 ];
 
 /// 40 requests over 4 connections, over every protocol, against a server that always gives `answer`;
@@ -75,10 +77,10 @@ fn a_body_with_its_length() {
         assert_eq!(m.statuses.get("200"), Some(&40));
         assert_eq!(m.transfer.body_bytes, 40 * 14);
         let negotiated = m.negotiated.as_ref().expect("responses were seen");
-        let (http, alpn) = if is_http2(m.protocol) { ("HTTP/2", "h2") } else { ("HTTP/1.1", "http/1.1") };
-        assert_eq!(negotiated.http, http);
-        assert_eq!(negotiated.alpn.as_deref(), m.protocol.is_tls().then_some(alpn));
-        assert_eq!(m.multiplexing.is_some(), is_http2(m.protocol));
+        assert_eq!(negotiated.http, m.protocol.version());
+        assert_eq!(negotiated.alpn.as_deref(), m.protocol.alpn());
+        assert_eq!(m.multiplexing.is_some(), m.protocol.multiplexes());
+        assert_eq!(m.quic.is_some(), m.protocol.is_quic());
     });
 }
 
@@ -155,7 +157,7 @@ fn a_body_shorter_than_its_length_is_a_violation() {
         let server = Scripted::serve(protocol, move |peer| {
             while let Some(asked) = peer.request() {
                 let short = Answer::hello().lengths(&["15"]);
-                if !peer.answer(&asked, &short) || !is_http2(protocol) {
+                if !peer.answer(&asked, &short) || !protocol.multiplexes() {
                     return;
                 }
             }
@@ -164,9 +166,9 @@ fn a_body_shorter_than_its_length_is_a_violation() {
         plan.concurrency = concurrency;
         let m = run(&plan);
         check_identities(&m);
-        let kind = if is_http2(protocol) { "content-length-mismatch" } else { "truncated-body" };
+        let kind = if protocol.multiplexes() { "content-length-mismatch" } else { "truncated-body" };
         assert_eq!((m.requests.ok, errors(&m)), (0, vec![(kind.to_owned(), 7)]), "{protocol:?}");
-        assert_eq!(m.connection.reopened > 0, !is_http2(protocol), "{:?}", m.connection);
+        assert_eq!(m.connection.reopened > 0, !protocol.multiplexes(), "{:?}", m.connection);
     }
 }
 
@@ -200,7 +202,7 @@ fn a_response_may_be_split_anywhere() {
                 seen.store(bytes.len() as u64, Ordering::SeqCst);
                 let (first, second) = bytes.split_at(at % bytes.len());
                 at += 1;
-                if !peer.send(first) || !peer.send(second) {
+                if !peer.send(&asked, first, false) || !peer.send(&asked, second, true) {
                     return;
                 }
             }
@@ -220,10 +222,11 @@ fn a_response_may_be_split_anywhere() {
 
 #[test]
 fn a_head_of_64_kib_is_read_and_a_longer_one_refused() {
-    // A line costs 66 bytes in HTTP/1.1 and counts 94 in HTTP/2 (RFC 9113 §6.5.2).
+    // A line costs 66 bytes in HTTP/1.1 and counts 94 in HTTP/2 and HTTP/3 (RFC 9113 §6.5.2, RFC 9114
+    // §4.2.2).
     for (size, ok) in [(60 * 1024, true), (70 * 1024, false)] {
         for protocol in EVERY {
-            let line = if is_http2(protocol) { 94 } else { 66 };
+            let line = if protocol.multiplexes() { 94 } else { 66 };
             let mut answer = Answer::new(200, b"");
             for _ in 0..size / line {
                 answer = answer.header("x-filler", &"a".repeat(54));
@@ -277,14 +280,14 @@ fn a_large_upload_arrives_whole() {
     }
 }
 
-/// In HTTP/1.1 the connection is lost to it, in HTTP/2 only the rest of the upload.
+/// In HTTP/1.1 the connection is lost to it, in HTTP/2 and HTTP/3 only the rest of the upload.
 #[test]
 fn an_answer_before_the_whole_upload_is_counted() {
     for protocol in EVERY {
         let server = Scripted::serve(protocol, move |peer| {
             while let Some(asked) = peer.head() {
                 let mut answer = Answer::new(413, b"");
-                answer.last = !is_http2(protocol);
+                answer.last = !protocol.multiplexes();
                 if !peer.answer(&asked, &answer) {
                     // The client is not to be reset before it has read the answer.
                     return peer.ignore();
@@ -298,7 +301,7 @@ fn an_answer_before_the_whole_upload_is_counted() {
         check_identities(&m);
         assert_eq!(m.statuses.get("413"), Some(&3), "{protocol:?}: {:?}", m.errors);
         assert_eq!(m.requests.failed, 3);
-        assert_eq!(m.connection.reopened == 0, is_http2(protocol), "{:?}", m.connection);
+        assert_eq!(m.connection.reopened == 0, protocol.multiplexes(), "{:?}", m.connection);
     }
 }
 
@@ -314,9 +317,9 @@ fn first_and_last_bytes_of_the_final_response_are_told_apart() {
                     let whole = peer.render(&asked, &interim);
                     let final_length = peer.render(&asked, &Answer::hello()).len();
                     let at = if in_body { whole.len() - 7 } else { whole.len() - final_length };
-                    peer.send(&whole[..at]);
+                    peer.send(&asked, &whole[..at], false);
                     std::thread::sleep(THINKING);
-                    peer.send(&whole[at..]);
+                    peer.send(&asked, &whole[at..], true);
                 }
             });
             let m = run(&server.plan(1, Limit::Requests(1)));
@@ -378,7 +381,7 @@ fn a_connection_that_never_answers_is_one_unfinished_request() {
     }
 }
 
-/// In HTTP/1.1 the connection is lost to it, in HTTP/2 its stream alone.
+/// In HTTP/1.1 the connection is lost to it, in HTTP/2 and HTTP/3 its stream alone.
 #[test]
 fn a_late_response_fails_its_request() {
     for (protocol, concurrency) in LOADS {
@@ -401,10 +404,15 @@ fn a_late_response_fails_its_request() {
         assert_eq!((m.requests.ok, m.requests.failed), (4, 1), "{protocol:?}: {:?}", m.errors);
         let [error] = &m.errors[..] else { panic!("{:?}", m.errors) };
         assert_eq!((error.phase, &error.kind[..]), (Phase::Timeout, "response"));
-        assert_eq!(m.connection.reopened, u64::from(!is_http2(protocol)), "{protocol:?}");
-        if is_http2(protocol) && concurrency == 1 {
+        assert_eq!(m.connection.reopened, u64::from(!protocol.multiplexes()), "{protocol:?}");
+        if concurrency == 1 {
             server.join();
-            assert_eq!(server.resets(), [common::frame::CANCEL]);
+            match protocol {
+                Protocol::H1 | Protocol::H1s => (),
+                Protocol::H2c | Protocol::H2 => assert_eq!(server.resets(), [common::frame::CANCEL]),
+                // The request was sent to its end: there is nothing of it to be reset.
+                Protocol::H3 => assert_eq!(server.stops(), [common::h3::wire::H3_REQUEST_CANCELLED]),
+            }
         }
     }
 }
@@ -451,14 +459,14 @@ fn a_connection_closed_under_its_requests_fails_them() {
                 }
                 if half {
                     let bytes = peer.render(&asked, &Answer::hello());
-                    peer.send(&bytes[..bytes.len() - 7]);
+                    peer.send(&asked, &bytes[..bytes.len() - 7], false);
                 }
             });
             let mut plan = server.plan(1, Limit::Requests(20));
             plan.concurrency = concurrency;
             let m = run(&plan);
             check_identities(&m);
-            let phase = match (is_http2(protocol), half) {
+            let phase = match (protocol.multiplexes(), half) {
                 (true, _) => Phase::Interrupted,
                 (false, false) => Phase::Read,
                 (false, true) => Phase::Framing,
@@ -663,9 +671,7 @@ fn unix_sockets_and_ipv6() {
         assert!(serving.join().is_ok());
     }
     for protocol in EVERY {
-        let listener =
-            TcpListener::bind("[::1]:0").unwrap_or_else(|e| panic!("IPv6 loopback is needed: {e}"));
-        let server = Scripted::serve_on(listener, protocol, |peer| peer.always(&Answer::hello()));
+        let server = Scripted::serve_at("[::1]:0", protocol, |peer| peer.always(&Answer::hello()));
         let m = run(&server.plan(2, Limit::Requests(20)));
         assert_eq!(m.requests.ok, 20, "{protocol:?}: {:?}", m.errors);
     }
@@ -792,8 +798,8 @@ fn a_server_of_another_protocol_is_a_failure_that_says_so() {
 /// TLS to a cleartext server, and cleartext to a TLS server; the one protocol to a server of the other.
 #[test]
 fn a_mismatch_of_transports_ends_with_nothing_ok() {
-    for asked in EVERY {
-        for served in EVERY.into_iter().filter(|served| *served != asked) {
+    for asked in OVER_TCP {
+        for served in OVER_TCP.into_iter().filter(|served| *served != asked) {
             if asked.is_tls() && served.is_tls() {
                 // ALPN tells.
                 continue;
@@ -842,7 +848,7 @@ fn frames_in_answer_to_http1_are_the_wrong_protocol() {
 
 #[test]
 fn a_certificate_is_checked_only_when_asked() {
-    for protocol in [Protocol::H1s, Protocol::H2] {
+    for protocol in [Protocol::H1s, Protocol::H2, Protocol::H3] {
         let server = Scripted::serve(protocol, |peer| peer.always(&Answer::hello()));
         let mut plan = server.plan(1, Limit::Requests(3));
         assert_eq!(run(&plan).requests.ok, 3);
@@ -862,7 +868,7 @@ fn tls_cut_without_close_notify_is_no_end_of_a_response() {
             common::as_peer(conn, protocol, &|peer| {
                 let Some(asked) = peer.request() else { return };
                 let bytes = peer.render(&asked, &Answer::hello());
-                peer.send(&bytes[..bytes.len() - 1]);
+                peer.send(&asked, &bytes[..bytes.len() - 1], false);
                 peer.cut();
             });
         });
@@ -887,7 +893,7 @@ fn peak_memory_is_the_generators_own() {
 
 #[test]
 fn little_is_hidden_at_one_connection() {
-    for protocol in [Protocol::H1, Protocol::H2c] {
+    for protocol in [Protocol::H1, Protocol::H2c, Protocol::H3] {
         for wait in [WaitMode::Sleep, WaitMode::Poll] {
             let server = Scripted::serve(protocol, |peer| peer.always(&Answer::hello()));
             let mut plan = server.plan(1, Limit::DurationNs(500 * MS));
@@ -934,7 +940,7 @@ fn plans_that_make_no_sense_are_refused() {
             (|p| p.cpus = vec![4000], "CPU 4000"),
             (|p| (p.concurrency, p.keepalive) = (2, false), "use more connections"),
         ];
-        if !is_http2(protocol) {
+        if !protocol.multiplexes() {
             changes.push((|p| p.concurrency = 2, "one request at a time"));
         } else {
             changes.push((|p| (p.connections, p.concurrency) = (1000, 2000), "more than 1000000"));

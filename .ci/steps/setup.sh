@@ -10,9 +10,15 @@ need git git
 need python3 python3
 need node nodejs
 need go golang-go
+need npm npm
 need nginx nginx
-need caddy caddy
 need h2o h2o
+# quiche brings BoringSSL, and bindings to it that are made while it is built.
+need cmake cmake
+need clang clang
+need clang libclang-dev
+# Caddy and aioquic come from PyPI, into environments of their own.
+python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv)
 
 if ((${#missing[@]} > 0)); then
     echo "installing ${missing[*]}"
@@ -28,10 +34,10 @@ if ((${#missing[@]} > 0)); then
     "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "${missing[@]}"
 fi
 
-# `servers/go` is built by Go 1.24 or newer. From 1.21 on Go fetches what a module asks for.
+# `servers/go-quic` is built by Go 1.26 or newer. From 1.21 on Go fetches what a module asks for.
 go_version=$(go env GOVERSION)
 if [[ $go_version =~ ^go1\.([0-9]+) ]] && ((BASH_REMATCH[1] < 21)); then
-    echo "$go_version is too old for servers/go: put 1.24 or newer on PATH, or one from 1.21 on that fetches it" >&2
+    echo "$go_version is too old for servers/go-quic: put 1.26 or newer on PATH, or one from 1.21 on that fetches it" >&2
     exit 1
 fi
 

@@ -4,12 +4,13 @@
 use std::collections::BTreeMap;
 
 use super::plan::{Limit, LoadPlan};
+use super::quic::QuicTotals;
 use super::record::{Counts, Latencies, Record, Stage};
 use super::worker::{Outcome, Usage};
 use super::{LoadError, Prepared, tls};
 use crate::results::{
-    Connections, Generator, GeneratorThread, Latency, Measurement, Phase, Requests, Transfer, WaitMode,
-    Warning, Window, histogram, stats,
+    Connections, Generator, GeneratorThread, Latency, Measurement, Phase, QuicHealth, Requests, Transfer,
+    WaitMode, Warning, Window, histogram, stats,
 };
 use crate::time::{Instant, Span};
 
@@ -64,19 +65,52 @@ pub(super) fn measurement(
         statuses: statuses(counts),
         interim_responses: counts.interim,
         errors: errors(&record, edges.is_some()),
-        connection: connections(&outcomes, &record),
+        connection: connections(plan, &outcomes, &record),
         seconds: record.seconds(),
         generator: generator(plan, prepared, &outcomes, &record, length),
         lifetime,
         multiplexing: record.multiplexing(),
         stalls: record.stalls.clone(),
-        quic: None,
+        quic: quic(plan, &outcomes),
         warnings: Vec::new(),
     };
     measurement.warnings = warnings(plan, &measurement);
     measurement.warnings.extend(late_edge(&outcomes, length));
     measurement.warnings.extend(early_answers(plan, &measurement));
     Ok(measurement)
+}
+
+/// What QUIC did in the window, of all workers.
+fn quic(plan: &LoadPlan, outcomes: &[Outcome]) -> Option<QuicHealth> {
+    let mut totals = outcomes.iter().filter_map(|outcome| outcome.quic.as_ref());
+    let mut sum = totals.next()?.clone();
+    totals.for_each(|other| sum.merge(other));
+    let QuicTotals { health, socket, max_ack_delay, mut round_trips, .. } = sum;
+    round_trips.sort_unstable();
+    Some(QuicHealth {
+        socket: plan.quic.socket,
+        pacing: plan.quic.pacing,
+        datagrams_sent: health.datagrams_sent,
+        send_calls: sum.send_calls,
+        datagrams_received: health.datagrams_received,
+        receive_calls: sum.receive_calls,
+        bytes_sent: sum.bytes_sent,
+        bytes_received: sum.bytes_received,
+        packets_lost: health.packets_lost,
+        spurious_losses: health.spurious_losses,
+        probe_timeouts: health.probe_timeouts,
+        retries: health.retries,
+        stray_packets: health.stray_packets,
+        duplicate_packets: health.duplicate_packets,
+        key_updates: health.key_updates,
+        receive_drops: sum.receive_drops,
+        send_drops: sum.send_drops,
+        smoothed_rtt_us: round_trips.get(round_trips.len() / 2).map(|span| span.as_micros_f64()),
+        max_ack_delay_us: max_ack_delay.map(|span| span.as_nanos() / 1000),
+        max_payload: plan.quic.payload.into(),
+        receive_buffer_bytes: socket.map(|socket| socket.receive_buffer.into()),
+        send_buffer_bytes: socket.map(|socket| socket.send_buffer.into()),
+    })
 }
 
 fn window(
@@ -160,7 +194,7 @@ fn errors(record: &Record, opened: bool) -> Vec<crate::results::ErrorCount> {
     record.stages[stage as usize].error_counts()
 }
 
-fn connections(outcomes: &[Outcome], record: &Record) -> Connections {
+fn connections(plan: &LoadPlan, outcomes: &[Outcome], record: &Record) -> Connections {
     let sum = |of: fn(&Outcome) -> u64| outcomes.iter().map(of).sum();
     Connections {
         attempted: sum(|o| o.attempted),
@@ -171,8 +205,8 @@ fn connections(outcomes: &[Outcome], record: &Record) -> Connections {
         peak: sum(|o| o.peak),
         stalled: sum(|o| o.stalled),
         setup_us: latency(&record.setups),
-        first_response_us: None,
-        handshakes: None,
+        first_response_us: latency(&record.first_responses),
+        handshakes: plan.protocol.is_tls().then_some(record.handshakes),
     }
 }
 

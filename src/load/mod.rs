@@ -9,7 +9,9 @@ pub mod gate;
 mod measure;
 pub mod pacing;
 pub mod plan;
+pub mod quic;
 pub mod record;
+mod tickets;
 mod tls;
 pub mod uring;
 pub mod worker;
@@ -27,13 +29,13 @@ use nix::unistd::Pid;
 use self::client::{Expectation, Job, Request};
 use self::gate::{Edges, Gate, Meeting};
 use self::plan::{Event, Limit, LoadPlan};
-use self::uring::{Address, Config, Ring, RingError};
+use self::uring::{Address, Config, DatagramOptions, Ring, RingError};
 use self::worker::{Assignment, Outcome, Worker};
 use crate::clock;
 use crate::proto::h1::encode_request;
-use crate::proto::h2;
 use crate::proto::request::EncodeError;
-use crate::results::{Finding, FindingLevel, Measurement, WaitMode};
+use crate::proto::{h2, h3, qpack, quic as transport};
+use crate::results::{Finding, FindingLevel, Measurement, Resumption, WaitMode};
 use crate::time::Span;
 
 /// Why there is no measurement: the plan or the machine, never the server.
@@ -133,10 +135,16 @@ pub fn run(
 /// Tries the kernel's `io_uring` out: which features the generator would use, or why it cannot run.
 /// A container's filter shows only this way.
 pub fn kernel_finding() -> Finding {
-    let config = Config { slots: 1, connect_timeout: Span::from_secs(1), addresses: Vec::new() };
+    let nowhere = Address::Tcp((Ipv4Addr::LOCALHOST, 9).into());
+    let config =
+        Config { slots: 1, connect_timeout: Span::from_secs(1), addresses: vec![nowhere], datagrams: true };
     let check = "io-uring-features".to_owned();
     match Ring::new(&config) {
-        Ok(ring) => {
+        Ok(mut ring) => {
+            // Opening a UDP socket shows what such sockets can do, and sends nothing. Without one at
+            // all, the rest is still worth telling.
+            let options = DatagramOptions { gso: Some(1200), gro: true, ..DatagramOptions::default() };
+            let _ = ring.open_datagrams(0, 0, &options);
             let features = ring.features().by_name();
             let list = |wanted: bool| {
                 let named = features.iter().filter(|(_, used)| **used == wanted);
@@ -205,6 +213,17 @@ fn encode(plan: &LoadPlan, body: &[u8]) -> Result<Request, EncodeError> {
             .map(Request::H1);
     }
     let scheme = plan.protocol.scheme();
+    if plan.protocol.is_quic() {
+        let request = h3::Request::new(&request.method, scheme, path, authority, &request.headers, body)?;
+        let quic = transport::Config {
+            payload: plan.quic.payload,
+            pacing: plan.quic.pacing,
+            key_update_after: plan.quic.key_update_after,
+            ..transport::Config::default()
+        };
+        let config = h3::Config { most: plan.concurrency, qpack: qpack::Config::default(), quic };
+        return Ok(Request::H3(Arc::new(request), Arc::new(config)));
+    }
     h2::Request::new(&request.method, scheme, path, authority, &request.headers, body)
         .map(|request| Request::H2(Arc::new(request)))
 }
@@ -229,6 +248,22 @@ fn validate(plan: &LoadPlan) -> Result<(), LoadError> {
             plan.concurrency
         ));
     }
+    match plan.requests_per_connection {
+        Some(0) => return bad("a connection carries at least one request".into()),
+        Some(most) if most > 1 && !plan.keepalive => {
+            return bad(format!(
+                "a connection for each request carries one, and {most} were asked for; keep connections alive"
+            ));
+        }
+        Some(most) if plan.concurrency > 1 => {
+            return bad(format!(
+                "a connection of {most} requests carries one at a time, and {} at a time were asked for; use more connections instead",
+                plan.concurrency
+            ));
+        }
+        _ => (),
+    }
+    validate_resumption(plan)?;
     let in_flight = u64::from(plan.connections) * u64::from(plan.concurrency);
     if plan.concurrency > 1 && in_flight > MOST_IN_FLIGHT {
         return bad(format!(
@@ -247,6 +282,24 @@ fn validate(plan: &LoadPlan) -> Result<(), LoadError> {
         return Err(LoadError::Descriptors { connections: plan.connections, needed, limit });
     }
     Ok(())
+}
+
+fn validate_resumption(plan: &LoadPlan) -> Result<(), LoadError> {
+    let text = match plan.resumption {
+        Resumption::Ticket | Resumption::ZeroRtt if !plan.protocol.is_tls() => {
+            "without TLS there are no sessions to resume; leave resumption off, or use h1s, h2 or h3"
+        }
+        Resumption::ZeroRtt if !plan.protocol.is_quic() => {
+            "early data (0rtt) is sent over QUIC only; use h3, or resume with tickets"
+        }
+        _ => return Ok(()),
+    };
+    Err(LoadError::Plan(text.into()))
+}
+
+/// Requests after which a connection is replaced.
+fn requests_per_connection(plan: &LoadPlan) -> Option<u32> {
+    if plan.keepalive { plan.requests_per_connection } else { Some(1) }
 }
 
 /// Raises the soft limit of open files to the hard one and returns it (getrlimit(2)).
@@ -281,7 +334,7 @@ fn choose_address(plan: &LoadPlan) -> Result<Address, LoadError> {
 /// Loopback has 2^24 addresses: connections spread over some of them do not run out of ports, nor
 /// does the kernel have to search long for a free one.
 fn source_addresses(plan: &LoadPlan, address: &Address) -> Vec<Ipv4Addr> {
-    let many = !plan.keepalive || plan.connections > 10_000;
+    let many = requests_per_connection(plan).is_some() || plan.connections > 10_000;
     match address {
         Address::Tcp(std::net::SocketAddr::V4(v4)) if v4.ip().is_loopback() && many => {
             (1..=LOOPBACK_SOURCES).map(|last| Ipv4Addr::new(127, 0, 0, last)).collect()
@@ -348,12 +401,13 @@ fn build_worker<'a>(
         slots: connections,
         connect_timeout: Span::from_nanos(plan.connect_timeout_ns),
         addresses: vec![prepared.address.clone()],
+        datagrams: plan.protocol.is_quic(),
     })?;
     let job = Job {
         request: prepared.request.clone(),
         concurrency: plan.concurrency,
         head_request: plan.request.method == "HEAD",
-        keepalive: plan.keepalive,
+        requests_per_connection: requests_per_connection(plan).unwrap_or(u32::MAX),
         expect: prepared.expect.clone(),
         alpn: plan.protocol.alpn().unwrap_or_default(),
         tls: prepared.tls.as_ref().map(|tls| (Arc::clone(&tls.config), tls.name.clone())),
@@ -369,10 +423,12 @@ fn build_worker<'a>(
         timeout: Span::from_nanos(plan.timeout_ns),
         connect_timeout: Span::from_nanos(plan.connect_timeout_ns),
         keepalive: plan.keepalive,
+        replaces: requests_per_connection(plan).is_some(),
         poll: prepared.poll,
         poll_limit: (plan.wait == WaitMode::Auto).then_some(POLL_LIMIT),
         batch: plan.batch,
         sources: prepared.sources.clone(),
+        quic: plan.protocol.is_quic().then(|| plan.quic.clone()),
     };
     Worker::new(ring, job, assignment, gate).map_err(|fault| LoadError::Tls(fault.text))
 }

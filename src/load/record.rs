@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
 
-use crate::results::{ErrorCount, Multiplexing, Negotiated, Phase, Requests, Second, Stall};
+use crate::results::{ErrorCount, Handshakes, Multiplexing, Negotiated, Phase, Requests, Second, Stall};
 use crate::time::{Instant, Span};
 
 /// Where a run is in its life.
@@ -266,6 +266,15 @@ pub fn add_requests(a: Requests, b: Requests) -> Requests {
     }
 }
 
+fn add_handshakes(a: Handshakes, b: Handshakes) -> Handshakes {
+    Handshakes {
+        full: a.full + b.full,
+        resumed: a.resumed + b.resumed,
+        early_accepted: a.early_accepted + b.early_accepted,
+        early_rejected: a.early_rejected + b.early_rejected,
+    }
+}
+
 /// A worker's record.
 #[derive(Clone)]
 pub struct Record {
@@ -286,6 +295,11 @@ pub struct Record {
     seconds: Vec<SecondRecord>,
     /// Times of connection set-ups, over the whole life.
     pub setups: Latencies,
+    /// Times from the beginning of a connection to its first ok response, both in the window.
+    pub first_responses: Latencies,
+    /// Handshakes completed in the window, by kind.
+    pub handshakes: Handshakes,
+    opened_at: Instant,
     /// Requests in flight now.
     pub in_flight: u64,
     /// What the first connection was negotiated to.
@@ -320,6 +334,9 @@ impl Record {
             second_failed: 0,
             seconds: Vec::new(),
             setups: Latencies::new(),
+            first_responses: Latencies::new(),
+            handshakes: Handshakes::default(),
+            opened_at: Instant::default(),
             in_flight: 0,
             negotiated: None,
             waits: 0,
@@ -348,6 +365,7 @@ impl Record {
     pub fn open_window(&mut self, at: Instant) {
         self.leave_stage(None);
         self.stage = Stage::Window;
+        self.opened_at = at;
         self.enter_stage();
         self.second_ends = at + Span::from_secs(1);
     }
@@ -508,6 +526,21 @@ impl Record {
         self.setups.record(span);
     }
 
+    /// A TLS handshake was completed.
+    pub fn handshake(&mut self, resumed: bool) {
+        if self.stage == Stage::Window {
+            *(if resumed { &mut self.handshakes.resumed } else { &mut self.handshakes.full }) += 1;
+        }
+    }
+
+    /// A connection begun at `begun` has its first ok response at `now`. One that was begun before the window
+    /// may have waited for it, and does not count.
+    pub fn first_response(&mut self, begun: Instant, now: Instant) {
+        if self.stage == Stage::Window && begun >= self.opened_at {
+            self.first_responses.record(now.since(begun));
+        }
+    }
+
     /// Recent mean latency.
     pub fn mean_latency(&self) -> Span {
         self.mean_latency
@@ -536,6 +569,8 @@ impl Record {
         self.pieces.merge(&other.pieces);
         self.first_bytes.merge(&other.first_bytes);
         self.setups.merge(&other.setups);
+        self.first_responses.merge(&other.first_responses);
+        self.handshakes = add_handshakes(self.handshakes, other.handshakes);
         self.waits += other.waits;
         self.answers += other.answers;
         self.goaways += other.goaways;

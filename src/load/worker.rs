@@ -12,6 +12,8 @@ use super::batch::Batcher;
 use super::client::{Client, Job, Step, Transmit, fault};
 use super::gate::{Arrival, Edges, Gate, Meeting};
 use super::pacing::Pace;
+use super::plan::Quic;
+use super::quic::{Births, Datagrams, QuicTotals};
 use super::record::{Fault, Record, Stage};
 use super::uring::{Completion, Features, ImageId, Op, Ring, Token};
 use crate::clock;
@@ -31,8 +33,11 @@ pub struct Assignment {
     pub timeout: Span,
     /// Longest wait for one connection, TLS included.
     pub connect_timeout: Span,
-    /// False: a connection for each request.
+    /// False: a connection for each request, which begins with it.
     pub keepalive: bool,
+    /// Connections are replaced after so many requests as the plan says: opening one in place of another is
+    /// no sign of trouble, and the time to its first response is measured.
+    pub replaces: bool,
     /// Poll the ring instead of sleeping while requests are in flight.
     pub poll: bool,
     /// With `poll`: sleep after so long without an answer; `None`: never.
@@ -41,6 +46,8 @@ pub struct Assignment {
     pub batch: u32,
     /// Source addresses to spread connections over; empty: the kernel's choice.
     pub sources: Vec<Ipv4Addr>,
+    /// What connections of datagrams need; `None`: they are of bytes.
+    pub quic: Option<Quic>,
 }
 
 /// CPU used by the worker's thread, and time it spent polling, so far.
@@ -79,11 +86,13 @@ pub struct Outcome {
     pub stalled: u64,
     /// Kernel features in use.
     pub features: Features,
+    /// What QUIC counted in the window.
+    pub quic: Option<QuicTotals>,
 }
 
 /// The state of one slot's connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Link {
+pub(super) enum Link {
     /// None, and none wanted.
     Down,
     /// None until the back-off is over.
@@ -95,30 +104,34 @@ enum Link {
 }
 
 #[derive(Debug)]
-struct Slot {
-    client: Client,
-    generation: u32,
-    link: Link,
-    receiving: bool,
+pub(super) struct Slot {
+    pub(super) client: Client,
+    pub(super) generation: u32,
+    pub(super) link: Link,
+    pub(super) receiving: bool,
     /// It stands in [`Worker::touched`].
     touched: bool,
     was_up: bool,
     tried: bool,
+    /// The time to its first ok response is still to be measured.
+    unanswered: bool,
     /// Failures since the last answered request.
-    failures: u32,
+    pub(super) failures: u32,
     begun: Instant,
+    /// The earliest entry of [`Worker::timers`] for it.
+    pub(super) timer: Option<Instant>,
 }
 
 /// A worker: made on its thread, run to its end.
 pub struct Worker<'a> {
-    ring: Ring,
+    pub(super) ring: Ring,
     image: ImageId,
     quiet: bool,
-    job: Job,
+    pub(super) job: Job,
     assignment: Assignment,
     gate: &'a Gate,
-    slots: Vec<Slot>,
-    record: Record,
+    pub(super) slots: Vec<Slot>,
+    pub(super) record: Record,
     pace: Pace,
     batcher: Batcher,
     /// Slots whose request goes out with the next submission.
@@ -127,11 +140,15 @@ pub struct Worker<'a> {
     touched: Vec<u32>,
     completions: Vec<Completion>,
     retries: BinaryHeap<Reverse<(Instant, u32)>>,
+    /// When connections have something to do of themselves; entries may be out of date.
+    pub(super) timers: BinaryHeap<Reverse<(Instant, u32)>>,
+    pub(super) datagrams: Option<Datagrams>,
+    births: Births,
     next_scan: Instant,
     connecting: u32,
     up: u64,
     polling: Span,
-    now: Instant,
+    pub(super) now: Instant,
     /// Responses when the last wait began.
     answers: u64,
     outcome: Counters,
@@ -155,18 +172,22 @@ impl<'a> Worker<'a> {
         let image = ring.add_image(job.request.image());
         let quiet = job.request.image().len() <= QUIET_SEND;
         let batcher = Batcher::new(assignment.batch);
+        let mut births = Births::new();
+        let datagrams = assignment.quic.as_ref().map(|quic| Datagrams::new(quic, assignment.connections));
         let slots = (0..assignment.connections)
-            .map(|_| {
+            .map(|index| {
                 Ok(Slot {
-                    client: Client::new(&job)?,
+                    client: Client::new(&job, births.next(clock::now(), index, 0))?,
                     generation: 0,
                     link: Link::Down,
                     receiving: false,
                     touched: false,
                     was_up: false,
                     tried: false,
+                    unanswered: false,
                     failures: 0,
                     begun: Instant::default(),
+                    timer: None,
                 })
             })
             .collect::<Result<Vec<_>, Fault>>()?;
@@ -186,6 +207,9 @@ impl<'a> Worker<'a> {
             touched: Vec::new(),
             completions: Vec::new(),
             retries: BinaryHeap::new(),
+            timers: BinaryHeap::new(),
+            datagrams,
+            births,
             next_scan: Instant::default(),
             connecting: 0,
             up: 0,
@@ -201,6 +225,7 @@ impl<'a> Worker<'a> {
     /// # Errors
     /// When the kernel refuses to go on.
     pub fn run(mut self) -> io::Result<Outcome> {
+        self.open_shared()?;
         let connected = self.connect_all();
         // Workers that failed arrive as well: the others wait for them.
         let up = self.slots.iter().filter(|slot| slot.link == Link::Up).count() as u32;
@@ -222,6 +247,7 @@ impl<'a> Worker<'a> {
             return Ok(self.finish(None, Usage::default(), 0));
         };
         let before = self.usage();
+        let quic_before = self.quic_totals();
         self.record.open_window(opened);
         for limit in self.slots.iter().filter_map(|slot| slot.client.limit()) {
             self.record.limit(limit);
@@ -246,12 +272,14 @@ impl<'a> Worker<'a> {
         self.pace.hold();
         self.record.close_window(self.oldest_at(closed));
         let usage = self.usage().since(before);
+        let quic = self.quic_totals().zip(quic_before).map(|(after, before)| after.since(&before));
         let stalled = self.stalled(closed);
         self.finish_batch()?;
         self.drain()?;
         self.record.finish(self.oldest());
         let mut outcome = self.finish(Some((opened, closed)), usage, stalled);
         outcome.late = late;
+        outcome.quic = quic;
         Ok(outcome)
     }
 
@@ -341,6 +369,7 @@ impl<'a> Worker<'a> {
 
     fn finish(mut self, window: Option<(Instant, Instant)>, usage: Usage, stalled: u64) -> Outcome {
         let Counters { attempted, opened, reopened, failed, peak } = self.outcome;
+        self.part();
         let features = self.ring.features();
         if self.record.negotiated.is_none() {
             self.record.negotiated = self.slots.iter().find_map(|slot| slot.client.negotiated());
@@ -357,6 +386,7 @@ impl<'a> Worker<'a> {
             peak,
             stalled,
             features,
+            quic: None,
         }
     }
 
@@ -437,7 +467,8 @@ impl<'a> Worker<'a> {
     fn next_deadline(&self, edge: Option<Instant>) -> Option<Instant> {
         let retry = self.retries.peek().map(|Reverse((at, _))| *at);
         let scan = self.scan_interval().map(|_| self.next_scan);
-        [edge, retry, scan].into_iter().flatten().min()
+        let timer = self.timers.peek().map(|Reverse((at, _))| *at);
+        [edge, retry, scan, timer].into_iter().flatten().min()
     }
 
     /// How often deadlines are looked at; `None` when there are none.
@@ -465,6 +496,7 @@ impl<'a> Worker<'a> {
             self.next_scan = self.now + interval;
             self.expire()?;
         }
+        self.run_timers()?;
         while let Some(Reverse((at, slot))) = self.retries.peek().copied() {
             if at > self.now {
                 break;
@@ -512,6 +544,14 @@ impl<'a> Worker<'a> {
                 let spare = self.ring.take_sent(token, current_generation);
                 if current { self.on_sent(token, completion.result, spare) } else { Ok(()) }
             }
+            Op::RecvDatagrams => {
+                self.on_datagrams(completion)?;
+                if let Some(buffer) = completion.buffer {
+                    self.ring.recycle(buffer);
+                }
+                Ok(())
+            }
+            Op::SendDatagrams => self.on_unsent(completion, current),
             Op::SendNow if current => self.on_sent_short(token, completion.result),
             _ => Ok(()),
         }
@@ -522,6 +562,7 @@ impl<'a> Worker<'a> {
         let index = completion.token.slot;
         let slot = &mut self.slots[index as usize];
         slot.receiving = completion.more;
+        let ok = self.record.now().requests.ok;
         let step = match completion.result {
             1.. => {
                 let input = self.ring.received(completion);
@@ -533,6 +574,10 @@ impl<'a> Worker<'a> {
             errno if errno == -(Errno::ENOBUFS as i32) => Step::Going,
             errno => Step::Failed(errno_fault(Phase::Read, errno)),
         };
+        if slot.unanswered && self.record.now().requests.ok > ok {
+            slot.unanswered = false;
+            self.record.first_response(slot.begun, self.now);
+        }
         self.after(index, step)?;
         let slot = &mut self.slots[index as usize];
         if !completion.more && slot.generation == completion.token.generation && slot.link != Link::Down {
@@ -600,7 +645,7 @@ impl<'a> Worker<'a> {
 
     /// Acts on what a call to a client did.
     #[inline]
-    fn after(&mut self, index: u32, step: Step) -> io::Result<()> {
+    pub(super) fn after(&mut self, index: u32, step: Step) -> io::Result<()> {
         match step {
             Step::Going => self.touch(index),
             Step::Established => {
@@ -647,6 +692,9 @@ impl<'a> Worker<'a> {
 
     #[inline]
     fn transmit(&mut self, index: u32) -> io::Result<()> {
+        if self.datagrams.is_some() {
+            return self.transmit_datagrams(index);
+        }
         let slot = &mut self.slots[index as usize];
         while let Some(transmit) = slot.client.transmit(&self.job) {
             match transmit {
@@ -682,7 +730,7 @@ impl<'a> Worker<'a> {
         self.connecting -= 1;
         self.up += 1;
         self.outcome.opened += 1;
-        if slot.was_up && self.assignment.keepalive {
+        if slot.was_up && !self.assignment.replaces {
             self.outcome.reopened += 1;
             self.record.reopened();
         }
@@ -693,12 +741,14 @@ impl<'a> Worker<'a> {
 
     /// Ends the connection of a slot and begins the next one, at once or after a back-off.
     #[cold]
-    fn replace(&mut self, index: u32, failed: Option<Fault>) -> io::Result<()> {
+    pub(super) fn replace(&mut self, index: u32, failed: Option<Fault>) -> io::Result<()> {
         let slot = &mut self.slots[index as usize];
         if self.record.negotiated.is_none() {
             self.record.negotiated = slot.client.negotiated();
         }
-        if failed.is_some() && slot.link != Link::Down {
+        if self.datagrams.is_some() {
+            self.leave(index)?;
+        } else if failed.is_some() && slot.link != Link::Down {
             self.say_why(index)?;
         }
         let slot = &mut self.slots[index as usize];
@@ -724,8 +774,15 @@ impl<'a> Worker<'a> {
         slot.generation = (generation + 1) & 0xff_ffff;
         slot.receiving = false;
         slot.link = Link::Down;
-        slot.client = slot.client.successor(&self.job).map_err(|fault| io::Error::other(fault.text))?;
-        self.ring.release(index, generation, receiving)?;
+        let birth = self.births.next(self.now, index, slot.generation);
+        slot.client =
+            slot.client.successor(&self.job, birth).map_err(|fault| io::Error::other(fault.text))?;
+        slot.timer = None;
+        if self.datagrams.is_none() {
+            self.ring.release(index, generation, receiving)?;
+        } else if receiving {
+            self.ring.release_datagrams(index, generation)?;
+        }
         self.begun.retain(|begun| *begun != index);
         self.reconnect(index)
     }
@@ -750,17 +807,18 @@ impl<'a> Worker<'a> {
         };
         let backoff = Span::from_millis(BACKOFF_MS << doublings.min(BACKOFF_DOUBLINGS));
         slot.link = Link::Waiting;
-        self.ring.close(index)?;
+        self.close(index)?;
         self.retries.push(Reverse((self.now + backoff, index)));
         Ok(())
     }
 
     fn connect_or_wait(&mut self, index: u32) -> io::Result<()> {
-        // After the window nothing new is begun.
+        // After the window nothing new is begun, nor is a connection that would have nothing to carry.
         let replays = self.slots[index as usize].client.has_replays();
-        if self.record.stage() == Stage::Drain && !replays {
+        let needless = self.assignment.replaces && self.pace.exhausted();
+        if (self.record.stage() == Stage::Drain || needless) && !replays {
             self.slots[index as usize].link = Link::Down;
-            return self.ring.close(index);
+            return self.close(index);
         }
         self.connect(index)
     }
@@ -777,13 +835,17 @@ impl<'a> Worker<'a> {
                 self.record.started();
             } else {
                 slot.link = Link::Down;
-                return self.ring.close(index);
+                return self.close(index);
             }
         }
         slot.begun = self.now;
+        slot.unanswered = self.assignment.replaces;
         slot.link = Link::Connecting;
         self.connecting += 1;
         self.outcome.attempted += 1;
+        if self.datagrams.is_some() {
+            return self.connect_datagrams(index);
+        }
         let sources = &self.assignment.sources;
         // Binding costs two system calls, so it is left out while ports cannot have run short.
         let source = match self.outcome.attempted {
@@ -833,7 +895,8 @@ impl<'a> Worker<'a> {
                 continue;
             }
             if slot.link == Link::Connecting && self.now.since(slot.begun) > connect_timeout {
-                let late = fault(Phase::Tls, "timeout", "no connection within the connect timeout");
+                let phase = if self.datagrams.is_some() { Phase::Quic } else { Phase::Tls };
+                let late = fault(phase, "timeout", "no connection within the connect timeout");
                 self.replace(index, Some(late))?;
             } else if !timeout.is_zero()
                 && slot.client.waiting_since().is_some_and(|since| self.now.since(since) > timeout)
@@ -843,6 +906,14 @@ impl<'a> Worker<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Closes the socket of a slot that has one of its own.
+    fn close(&mut self, index: u32) -> io::Result<()> {
+        if self.datagrams.as_ref().is_some_and(|datagrams| datagrams.shared.is_some()) {
+            return Ok(());
+        }
+        self.ring.close(index)
     }
 
     fn oldest(&self) -> Option<Span> {
@@ -891,7 +962,7 @@ impl Usage {
     }
 }
 
-fn errno_fault(phase: Phase, negated: i32) -> Fault {
+pub(super) fn errno_fault(phase: Phase, negated: i32) -> Fault {
     let errno = Errno::from_raw(-negated);
     let text = match errno {
         Errno::EADDRNOTAVAIL => "no ephemeral port is free".into(),

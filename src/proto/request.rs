@@ -99,6 +99,40 @@ impl<'a> Parts<'a> {
             .collect();
         Ok(Self { method, path, authority, fields, content_length })
     }
+
+    /// The field lines of HTTP/2 and HTTP/3 in order: the pseudo-header fields (RFC 9113 §8.3.1,
+    /// RFC 9114 §4.3.1), the fields with their names in lower case, `content-length` where it is announced.
+    ///
+    /// # Errors
+    /// [`EncodeError::ConnectionField`]: `TE: trailers` is the only field about the connection that these
+    /// protocols have (RFC 9113 §8.2.2, RFC 9114 §4.2).
+    pub fn lines(&self, scheme: &str) -> Result<Vec<(String, String)>, EncodeError> {
+        let mut lines =
+            vec![(":method".to_owned(), self.method.to_owned()), (":scheme".into(), scheme.into())];
+        if !self.authority.is_empty() {
+            lines.push((":authority".into(), self.authority.into()));
+        }
+        lines.push((":path".into(), self.path.into()));
+        for (name, value) in &self.fields {
+            let name = name.to_ascii_lowercase();
+            if is_of_the_connection(&name, value) {
+                return Err(EncodeError::ConnectionField(name));
+            }
+            lines.push((name, (*value).to_owned()));
+        }
+        if let Some(length) = self.content_length {
+            lines.push(("content-length".into(), length.to_string()));
+        }
+        Ok(lines)
+    }
+}
+
+fn is_of_the_connection(name: &str, value: &str) -> bool {
+    match name {
+        "connection" | "keep-alive" | "proxy-connection" | "upgrade" => true,
+        "te" => !value.eq_ignore_ascii_case("trailers"),
+        _ => false,
+    }
 }
 
 fn check_method(method: &str) -> Result<(), EncodeError> {

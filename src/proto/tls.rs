@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rustls::client::UnbufferedClientConnection;
 use rustls::pki_types::ServerName;
 use rustls::unbuffered::{ConnectionState, EncodeError, EncryptError, UnbufferedStatus};
-use rustls::{AlertDescription, ClientConfig, Error};
+use rustls::{AlertDescription, ClientConfig, Error, HandshakeKind};
 
 /// What a handshake agreed on.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -151,6 +151,11 @@ impl Tls {
             }
             _ => Err(TlsError::NotReady),
         }
+    }
+
+    /// The handshake resumed the session of an earlier connection; known once it is established.
+    pub fn resumed(&self) -> bool {
+        self.conn.handshake_kind() == Some(HandshakeKind::Resumed)
     }
 
     /// What the handshake agreed on, as far as it has come.

@@ -1,8 +1,9 @@
 //! Owns answers apart from the protocol they are given in, and the peer that gives them: the same
-//! script serves HTTP/1.1 and HTTP/2.
+//! script serves HTTP/1.1, HTTP/2 and HTTP/3.
 
 use super::Conn;
 use super::h2::H2;
+use super::h3::H3;
 
 /// A request as a script sees it.
 #[derive(Clone, Default, Debug)]
@@ -16,6 +17,50 @@ pub(crate) struct Asked {
     pub(crate) body: Vec<u8>,
     /// Its stream; 0 in HTTP/1.1.
     pub(crate) stream: u32,
+}
+
+impl Asked {
+    /// A request from its fields, checked by RFC 9113 §8.2 and §8.3, or RFC 9114 §4.2 and §4.3.
+    pub(crate) fn checked(stream: u32, fields: Vec<(Vec<u8>, Vec<u8>)>) -> Result<Self, String> {
+        let mut asked = Self { stream, ..Self::default() };
+        let (mut scheme, mut pseudo) = (String::new(), 0);
+        for (name, value) in fields {
+            let name = String::from_utf8(name).map_err(|_| "a name that is not text")?;
+            let value = String::from_utf8_lossy(&value).into_owned();
+            if name.starts_with(':') {
+                if !asked.headers.is_empty() {
+                    return Err(format!("{name} after a regular field"));
+                }
+                pseudo += 1;
+            }
+            match &name[..] {
+                ":method" => asked.method = value,
+                ":path" => asked.path = value,
+                ":authority" => asked.authority = value,
+                ":scheme" => scheme = value,
+                "host" | "connection" | "transfer-encoding" | "keep-alive" | "upgrade" => {
+                    return Err(format!("a field that has no place here: {name}"));
+                }
+                _ if name.bytes().any(|byte| byte.is_ascii_uppercase()) || name.starts_with(':') => {
+                    return Err(format!("the field name {name}"));
+                }
+                _ => asked.headers.push((name, value)),
+            }
+        }
+        if pseudo != 4 || asked.method.is_empty() || asked.path.is_empty() || asked.authority.is_empty() {
+            return Err(format!("the pseudo-header fields of stream {stream}: {asked:?}"));
+        }
+        if !matches!(&scheme[..], "http" | "https") {
+            return Err(format!("the scheme `{scheme}`"));
+        }
+        Ok(asked)
+    }
+}
+
+/// What its content-length says; more than any body when it is no number.
+pub(super) fn declared_length(asked: &Asked) -> Option<usize> {
+    let (_, value) = asked.headers.iter().find(|(name, _)| name == "content-length")?;
+    Some(value.parse().unwrap_or(usize::MAX))
 }
 
 /// A response, right or wrong.
@@ -152,10 +197,11 @@ fn fields_h1(headers: &[(String, String)], out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// A connection that speaks either protocol.
+/// A connection that speaks any of the protocols.
 pub(crate) enum Peer<'a> {
     One(&'a mut Conn),
     Two(Box<H2<'a>>),
+    Three(&'a mut H3),
 }
 
 impl Peer<'_> {
@@ -164,6 +210,7 @@ impl Peer<'_> {
         match self {
             Self::One(conn) => conn.index,
             Self::Two(h2) => h2.conn.index,
+            Self::Three(h3) => h3.index,
         }
     }
 
@@ -172,6 +219,7 @@ impl Peer<'_> {
         match self {
             Self::One(conn) => conn.request().map(|bytes| parse_h1(&bytes)),
             Self::Two(h2) => h2.request(),
+            Self::Three(h3) => h3.request(),
         }
     }
 
@@ -180,6 +228,7 @@ impl Peer<'_> {
         match self {
             Self::One(conn) => conn.head().map(|bytes| parse_h1(&bytes)),
             Self::Two(h2) => h2.head(),
+            Self::Three(h3) => h3.head(),
         }
     }
 
@@ -198,6 +247,7 @@ impl Peer<'_> {
                 sent && !answer.last
             }
             Self::Two(h2) => h2.respond(asked, answer) && !answer.last,
+            Self::Three(h3) => h3.respond(asked, answer) && !answer.last,
         }
     }
 
@@ -210,14 +260,16 @@ impl Peer<'_> {
                 out
             }
             Self::Two(h2) => h2.render(asked, answer),
+            Self::Three(h3) => h3.render(asked, answer),
         }
     }
 
-    /// Sends bytes as they are; false when the client is gone.
-    pub(crate) fn send(&mut self, bytes: &[u8]) -> bool {
+    /// Sends a part of what [`Peer::render`] gave, the last one or not; false when the client is gone.
+    pub(crate) fn send(&mut self, asked: &Asked, bytes: &[u8], last: bool) -> bool {
         match self {
             Self::One(conn) => conn.send(bytes),
             Self::Two(h2) => h2.conn.send(bytes),
+            Self::Three(h3) => h3.send(asked.stream, bytes, last),
         }
     }
 
@@ -233,8 +285,10 @@ impl Peer<'_> {
     /// The script is done. What the client has sent meanwhile is still read, checked and counted
     /// after this direction ended.
     pub(crate) fn finish(&mut self) {
-        if let Self::Two(h2) = self {
-            h2.finish();
+        match self {
+            Self::One(_) => (),
+            Self::Two(h2) => h2.finish(),
+            Self::Three(h3) => h3.end_connection(),
         }
     }
 
@@ -243,6 +297,7 @@ impl Peer<'_> {
         match self {
             Self::One(conn) => conn.cut(),
             Self::Two(h2) => h2.conn.cut(),
+            Self::Three(h3) => h3.vanish(),
         }
     }
 
@@ -251,6 +306,7 @@ impl Peer<'_> {
         match self {
             Self::One(conn) => conn.ignore(),
             Self::Two(h2) => while h2.next().is_some() {},
+            Self::Three(h3) => h3.ignore(),
         }
     }
 }

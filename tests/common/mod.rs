@@ -1,5 +1,5 @@
 //! Owns the scripted server of the tests: a listener that answers each connection as a closure says,
-//! in cleartext or over TLS, and counts what it was asked. What a client does wrong, and what a script
+//! in cleartext, over TLS or over QUIC, and counts what it was asked. What a client does wrong, and what a script
 //! asserts in vain, fails the test when the server is dropped.
 
 #![allow(dead_code, reason = "each test binary uses its own part")]
@@ -7,8 +7,11 @@
 pub(crate) mod answer;
 pub(crate) mod frame;
 pub(crate) mod h2;
+pub(crate) mod h3;
 pub(crate) mod hpack;
-mod socket;
+pub(crate) mod random;
+pub(crate) mod relay;
+pub(crate) mod socket;
 
 use std::any::Any;
 use std::io::{ErrorKind, Write};
@@ -27,6 +30,8 @@ use bench::results::{Measurement, Protocol, WaitMode};
 
 use self::answer::Peer;
 use self::h2::H2;
+use self::h3::endpoint::{Listener, Options};
+use self::h3::{Closed, H3};
 use self::socket::{Gone, LINGER, Stream, TlsStream};
 pub(crate) use self::socket::{Socket, tls_config};
 
@@ -40,7 +45,10 @@ pub(crate) const PROTOCOLS: [Protocol; 2] = [Protocol::H1, Protocol::H1s];
 pub(crate) const HTTP2: [Protocol; 2] = [Protocol::H2c, Protocol::H2];
 
 /// The protocols every case is run over that is not a matter of one protocol's syntax.
-pub(crate) const EVERY: [Protocol; 4] = [Protocol::H1, Protocol::H1s, Protocol::H2c, Protocol::H2];
+pub(crate) const EVERY: [Protocol; 5] = Protocol::ALL;
+
+/// Of these: the ones over TCP.
+pub(crate) const OVER_TCP: [Protocol; 4] = [Protocol::H1, Protocol::H1s, Protocol::H2c, Protocol::H2];
 
 pub(crate) fn is_http2(protocol: Protocol) -> bool {
     matches!(protocol, Protocol::H2c | Protocol::H2)
@@ -69,6 +77,12 @@ pub(crate) struct Counters {
     pub(crate) ignored: AtomicU64,
     /// HTTP/2: most streams open at one time.
     pub(crate) most_streams: AtomicU64,
+    /// HTTP/3: requests that came as early data.
+    pub(crate) early: AtomicU64,
+    /// HTTP/3: how clients ended connections, and codes of their RESET_STREAM and STOP_SENDING frames.
+    closes: Mutex<Vec<Closed>>,
+    reset_streams: Mutex<Vec<u64>>,
+    stops: Mutex<Vec<u64>>,
     /// HTTP/2: codes of the client's GOAWAY and RST_STREAM frames.
     goaways: Mutex<Vec<u32>>,
     resets: Mutex<Vec<u32>>,
@@ -196,19 +210,19 @@ impl Conn {
     }
 
     pub(crate) fn count_request(&self) {
-        self.counters.requests.fetch_add(1, Ordering::SeqCst);
+        self.counters.count_request();
     }
 
     pub(crate) fn count_answer(&self) {
-        self.counters.answered.fetch_add(1, Ordering::SeqCst);
+        self.counters.count_answer();
     }
 
     pub(crate) fn count_ignored(&self, count: u64) {
-        self.counters.ignored.fetch_add(count, Ordering::SeqCst);
+        self.counters.count_ignored(count);
     }
 
     pub(crate) fn note_open_streams(&self, open: u64) {
-        self.counters.most_streams.fetch_max(open, Ordering::SeqCst);
+        self.counters.note_open_streams(open);
     }
 
     pub(crate) fn count_goaway(&self, code: u32) {
@@ -221,6 +235,34 @@ impl Conn {
 }
 
 impl Counters {
+    fn count_request(&self) {
+        self.requests.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn count_answer(&self) {
+        self.answered.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn count_ignored(&self, count: u64) {
+        self.ignored.fetch_add(count, Ordering::SeqCst);
+    }
+
+    fn note_open_streams(&self, open: u64) {
+        self.most_streams.fetch_max(open, Ordering::SeqCst);
+    }
+
+    fn count_close(&self, closed: Closed) {
+        lock(&self.closes).push(closed);
+    }
+
+    fn count_reset_stream(&self, code: u64) {
+        lock(&self.reset_streams).push(code);
+    }
+
+    fn count_stop(&self, code: u64) {
+        lock(&self.stops).push(code);
+    }
+
     fn complain(&self, complaint: String) {
         let mut complaints = lock(&self.complaints);
         if complaints.len() < MOST_COMPLAINTS {
@@ -230,7 +272,7 @@ impl Counters {
 }
 
 /// Counts stay meaningful whatever panicked.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -243,6 +285,7 @@ pub(crate) struct Scripted {
     pub(crate) address: SocketAddr,
     pub(crate) counters: Arc<Counters>,
     protocol: Protocol,
+    quic: Option<Listener>,
 }
 
 impl Scripted {
@@ -254,15 +297,37 @@ impl Scripted {
 
     /// The same with a script that does not mind the protocol.
     pub(crate) fn serve(protocol: Protocol, script: impl Fn(&mut Peer<'_>) + Send + Sync + 'static) -> Self {
-        Self::serve_on(TcpListener::bind("127.0.0.1:0").expect("loopback has a free port"), protocol, script)
+        Self::serve_at("127.0.0.1:0", protocol, script)
     }
 
-    pub(crate) fn serve_on(
-        listener: TcpListener,
+    /// [`Scripted::serve`] on this address.
+    pub(crate) fn serve_at(
+        address: &'static str,
         protocol: Protocol,
         script: impl Fn(&mut Peer<'_>) + Send + Sync + 'static,
     ) -> Self {
+        if protocol.is_quic() {
+            return Self::quic(&Options { address, ..Options::default() }, move |h3| {
+                h3.settings(&[]);
+                let mut peer = Peer::Three(h3);
+                script(&mut peer);
+                peer.finish();
+            });
+        }
+        let listener = TcpListener::bind(address).expect("loopback has a free port");
         Self::listen(listener, protocol, tls_of(protocol), move |conn| as_peer(conn, protocol, &script))
+    }
+
+    /// HTTP/3: nothing is said yet.
+    pub(crate) fn http3(script: impl Fn(&mut H3) + Send + Sync + 'static) -> Self {
+        Self::quic(&Options::default(), script)
+    }
+
+    /// HTTP/3 with these options.
+    pub(crate) fn quic(options: &Options, script: impl Fn(&mut H3) + Send + Sync + 'static) -> Self {
+        let counters = Arc::new(Counters::default());
+        let listener = Listener::start(options, Arc::clone(&counters), script);
+        Self { address: listener.address, counters, protocol: Protocol::H3, quic: Some(listener) }
     }
 
     /// HTTP/2: the preface is read, and nothing said yet.
@@ -320,7 +385,7 @@ impl Scripted {
                 });
             }
         });
-        Self { address, counters, protocol }
+        Self { address, counters, protocol, quic: None }
     }
 
     pub(crate) fn requests(&self) -> u64 {
@@ -353,6 +418,27 @@ impl Scripted {
         lock(&self.counters.resets).clone()
     }
 
+    /// HTTP/3: how clients ended connections, `H3_NO_ERROR` left out.
+    pub(crate) fn closes(&self) -> Vec<Closed> {
+        let orderly = Closed::Application(h3::wire::H3_NO_ERROR);
+        lock(&self.counters.closes).iter().filter(|closed| **closed != orderly).cloned().collect()
+    }
+
+    /// HTTP/3: codes of the RESET_STREAM frames that clients sent.
+    pub(crate) fn reset_streams(&self) -> Vec<u64> {
+        lock(&self.counters.reset_streams).clone()
+    }
+
+    /// HTTP/3: codes of the STOP_SENDING frames that clients sent.
+    pub(crate) fn stops(&self) -> Vec<u64> {
+        lock(&self.counters.stops).clone()
+    }
+
+    /// HTTP/3: requests that came as early data.
+    pub(crate) fn early(&self) -> u64 {
+        self.counters.early.load(Ordering::SeqCst)
+    }
+
     /// Waits until every script has ended, after the client closed all of its connections: only then
     /// has all that it sent been read and counted.
     pub(crate) fn join(&self) {
@@ -379,8 +465,10 @@ impl Scripted {
 impl Drop for Scripted {
     fn drop(&mut self) {
         self.counters.stop.store(true, Ordering::SeqCst);
-        // The accept loop looks at the flag when somebody connects.
-        let _ = TcpStream::connect_timeout(&self.address, Duration::from_secs(1));
+        if self.quic.is_none() {
+            // The accept loop looks at the flag when somebody connects.
+            let _ = TcpStream::connect_timeout(&self.address, Duration::from_secs(1));
+        }
         if !std::thread::panicking() {
             let complaints = lock(&self.counters.complaints);
             assert!(complaints.is_empty(), "over {:?}: {complaints:#?}", self.protocol);
@@ -435,7 +523,7 @@ fn serve(
 }
 
 /// What a panic said.
-fn said(panic: &(dyn Any + Send)) -> String {
+pub(crate) fn said(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a script panicked").to_owned()
 }

@@ -2,29 +2,11 @@
 //! HTTPS_PORT, each for HTTP/1.1 and HTTP/2. The runtime takes its number of threads from
 //! TOKIO_WORKER_THREADS.
 
-use std::{convert::Infallible, env, net::SocketAddr, sync::Arc, time::Duration};
+use std::env;
+use std::sync::Arc;
 
-use bytes::Bytes;
-use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
-use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
-use hyper::{Method, Request, Response, StatusCode, service::service_fn};
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto;
-use hyper_util::server::graceful::{GracefulShutdown, Watcher};
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpSocket};
+use rust_hyper::{Bodies, Failure, Tcp, tls_acceptor};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::task::JoinSet;
-use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::ServerConfig;
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject};
-
-type Failure = Box<dyn std::error::Error>;
-
-const BACKLOG: u32 = 4096;
-const HEADER_TIMEOUT: Duration = Duration::from_secs(60);
-const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 
 #[tokio::main]
 async fn main() -> Result<(), Failure> {
@@ -32,135 +14,11 @@ async fn main() -> Result<(), Failure> {
         println!("hyper {}, rustc {}", env!("HYPER_VERSION"), env!("RUSTC_VERSION"));
         return Ok(());
     }
-    let (http, https) = (env::var("HTTP_PORT")?.parse()?, env::var("HTTPS_PORT")?.parse()?);
-    let tls = tls_acceptor(&env::var("CERT")?, &env::var("KEY")?)?;
-    let bodies = Arc::new(Bodies::new());
-    let shutdown = Arc::new(GracefulShutdown::new());
-
-    let mut accepting = JoinSet::new();
-    for address in ["127.0.0.1", "::1"] {
-        for (port, tls) in [(http, None), (https, Some(tls.clone()))] {
-            match listen(SocketAddr::new(address.parse()?, port)) {
-                Ok(listener) => {
-                    accepting.spawn(accept(listener, tls, bodies.clone(), shutdown.clone()));
-                }
-                // A machine without IPv6 has no ::1; 127.0.0.1 must be there.
-                Err(_) if address == "::1" => {}
-                Err(error) => return Err(format!("cannot listen on {address}:{port}: {error}").into()),
-            }
-        }
-    }
+    let mut tcp = Tcp::new(Arc::new(Bodies::new()));
+    tcp.listen(env::var("HTTP_PORT")?.parse()?, None)?;
+    tcp.listen(env::var("HTTPS_PORT")?.parse()?, Some(tls_acceptor(&env::var("CERT")?, &env::var("KEY")?)?))?;
 
     signal(SignalKind::terminate())?.recv().await;
-    accepting.shutdown().await;
-    if let Some(shutdown) = Arc::into_inner(shutdown) {
-        let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, shutdown.shutdown()).await;
-    }
+    tcp.stop().await;
     Ok(())
-}
-
-fn tls_acceptor(cert: &str, key: &str) -> Result<TlsAcceptor, Failure> {
-    let chain = CertificateDer::pem_file_iter(cert)?.collect::<Result<_, _>>()?;
-    let key = PrivateKeyDer::from_pem_file(key)?;
-    let mut config = ServerConfig::builder().with_no_client_auth().with_single_cert(chain, key)?;
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Ok(TlsAcceptor::from(Arc::new(config)))
-}
-
-fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
-    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-    socket.set_reuseaddr(true)?;
-    socket.bind(address)?;
-    socket.listen(BACKLOG)
-}
-
-async fn accept(
-    listener: TcpListener,
-    tls: Option<TlsAcceptor>,
-    bodies: Arc<Bodies>,
-    shutdown: Arc<GracefulShutdown>,
-) {
-    loop {
-        let Ok((stream, _)) = listener.accept().await else {
-            // Out of descriptors: others must close before another attempt can succeed.
-            tokio::time::sleep(Duration::from_millis(10)).await;
-            continue;
-        };
-        let _ = stream.set_nodelay(true);
-        let (tls, bodies, watcher) = (tls.clone(), bodies.clone(), shutdown.watcher());
-        tokio::spawn(async move {
-            match tls {
-                None => serve(stream, bodies, watcher).await,
-                Some(tls) => {
-                    if let Ok(stream) = tls.accept(stream).await {
-                        serve(stream, bodies, watcher).await;
-                    }
-                }
-            }
-        });
-    }
-}
-
-/// Serves HTTP/2 when the connection begins with its preface (RFC 9113, section 3.4), in cleartext by
-/// prior knowledge as over TLS, and HTTP/1.1 otherwise.
-async fn serve<S>(stream: S, bodies: Arc<Bodies>, watcher: Watcher)
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
-    let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT);
-    builder.http2().timer(TokioTimer::new());
-    let service = service_fn(move |request| answer(request, bodies.clone()));
-    let connection = builder.serve_connection(TokioIo::new(stream), service);
-    // A client that goes away is not the server's failure.
-    let _ = watcher.watch(connection).await;
-}
-
-async fn answer(
-    request: Request<Incoming>,
-    bodies: Arc<Bodies>,
-) -> Result<Response<Full<Bytes>>, Infallible> {
-    let body = match request.uri().path() {
-        "/" | "/upload" => Some(bodies.hello.clone()),
-        "/empty" => Some(Bytes::new()),
-        "/1k" => Some(bodies.one_k.clone()),
-        "/16k" => Some(bodies.sixteen_k.clone()),
-        "/1m" => Some(bodies.one_m.clone()),
-        _ => None,
-    };
-    let head = request.method() == Method::HEAD;
-    if request.method() == Method::POST {
-        let mut incoming = request.into_body();
-        while let Some(Ok(_)) = incoming.frame().await {}
-    }
-    let status = if body.is_some() { StatusCode::OK } else { StatusCode::NOT_FOUND };
-    let mut body = body.unwrap_or_default();
-    // Over HTTP/2 hyper would send the body of an answer to HEAD.
-    let length = head.then(|| std::mem::take(&mut body).len());
-    let mut response = Response::new(Full::new(body));
-    *response.status_mut() = status;
-    if let Some(length) = length {
-        response.headers_mut().insert(CONTENT_LENGTH, length.into());
-    }
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
-    Ok(response)
-}
-
-struct Bodies {
-    hello: Bytes,
-    one_k: Bytes,
-    sixteen_k: Bytes,
-    one_m: Bytes,
-}
-
-impl Bodies {
-    fn new() -> Self {
-        let filled = |size| Bytes::from(vec![b'x'; size]);
-        Self {
-            hello: Bytes::from_static(b"Hello, World!\n"),
-            one_k: filled(1 << 10),
-            sixteen_k: filled(1 << 14),
-            one_m: filled(1 << 20),
-        }
-    }
 }

@@ -14,6 +14,8 @@ pub(super) struct Exchange {
     /// The first byte of the final response has arrived.
     begun: bool,
     pub(super) served: bool,
+    /// Requests answered on this connection.
+    carried: u32,
     differs: bool,
     head: Option<Head>,
     pub(super) version: Option<Version>,
@@ -31,6 +33,7 @@ impl Exchange {
             outstanding: false,
             begun: false,
             served: false,
+            carried: 0,
             differs: false,
             head: None,
             version: None,
@@ -113,7 +116,7 @@ impl Exchange {
     /// was sent leaves one whose other half is in the middle of a message.
     #[inline]
     fn reusable(&self, job: &Job, sending: bool) -> bool {
-        job.keepalive
+        self.carried < job.requests_per_connection
             && self.head.is_some_and(|head| head.keep_alive)
             && !sending
             && self.handed >= job.request.image().len()
@@ -132,6 +135,7 @@ impl Exchange {
         let unexpected = job.expect.unexpected(status, body, differs, job.head_request);
         self.outstanding = false;
         self.served = true;
+        self.carried = self.carried.saturating_add(1);
         let (started, first_byte) = (self.started, self.first_byte);
         record.completed(&Completion { started, first_byte, status, body, unexpected }, now);
     }

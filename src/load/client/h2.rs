@@ -1,9 +1,8 @@
-//! Owns the HTTP/2 exchanges of one connection: what of each stream is measured, and which requests
-//! are to be sent again.
+//! Owns the HTTP/2 exchanges of one connection.
 
-use super::{Expectation, Replay, Step, fault, framing_fault};
-use crate::load::record::{Completion, Fault, Record, Unexpected};
-use crate::proto::h2::{Config, Connection, ErrorCode, Failure, Request, Responses};
+use super::exchange::{Books, Exchange, closed_fault};
+use super::{Step, fault, framing_fault};
+use crate::proto::h2::{Config, Connection, Request};
 use crate::results::Phase;
 use crate::time::{Instant, Span};
 
@@ -15,37 +14,29 @@ pub(super) struct Exchanges {
     fresh: Option<u32>,
     last: u32,
     pub(super) served: bool,
-}
-
-/// One request and its response so far.
-#[derive(Clone, Copy, Debug, Default)]
-struct Exchange {
-    started: Instant,
-    first_byte: Instant,
-    body: u64,
-    status: u16,
-    differs: bool,
-    /// How often it was sent before.
-    replays: u8,
+    /// Requests that ended on this connection, answered or not.
+    carried: u32,
 }
 
 impl Exchanges {
     pub(super) fn new(concurrency: u32) -> Self {
         let connection = Connection::new(Config::new(concurrency.max(1)));
-        Self { connection, fresh: None, last: 0, served: false }
+        Self { connection, fresh: None, last: 0, served: false, carried: 0 }
     }
 
-    /// Takes bytes in; requests to be sent again are added to `replays`.
+    /// Takes bytes in; requests to be sent again are added to `replays`. The connection is finished after
+    /// `most` requests.
     #[inline]
     pub(super) fn received(
         &mut self,
         request: &Request,
         input: &[u8],
         books: &mut Books<'_>,
-        keepalive: bool,
+        most: u32,
     ) -> Step {
         let done = self.connection.receive(request, input, books);
         self.served |= books.served;
+        self.count(books);
         match done {
             Err(violation) => Step::Failed(framing_fault(violation.kind(), &violation)),
             Ok(()) if self.connection.finished() && !self.served => Step::Failed(fault(
@@ -54,17 +45,30 @@ impl Exchanges {
                 "the server ended the connection (GOAWAY) before it answered anything",
             )),
             Ok(()) if self.connection.finished() => Step::Finished,
-            // A connection for one request has ended with it, answered or refused.
-            Ok(()) if !keepalive && books.ended => Step::Finished,
+            // A connection for so many requests has ended with the last, answered or refused.
+            Ok(()) if books.ended && self.spent(most) => Step::Finished,
             Ok(()) => Step::Going,
         }
+    }
+
+    /// With a limit there is one request at a time, so that at most one ended.
+    #[inline]
+    fn count(&mut self, books: &Books<'_>) {
+        self.carried = self.carried.saturating_add(u32::from(books.ended));
+    }
+
+    /// It has carried `most` requests.
+    #[inline]
+    pub(super) fn spent(&self, most: u32) -> bool {
+        self.carried >= most
     }
 
     pub(super) fn closed(&self) -> Step {
         if self.connection.streams() == 0 {
             return Step::Finished;
         }
-        Step::Failed(closed_fault(self.connection.goaway_code()))
+        let said = self.connection.goaway_code().map(|code| format!("GOAWAY ({})", code.name()));
+        Step::Failed(closed_fault(said.as_deref()))
     }
 
     #[inline]
@@ -74,8 +78,7 @@ impl Exchanges {
 
     #[inline]
     pub(super) fn begin(&mut self, request: &Request, started: Instant, replays: u8) {
-        let exchange = Exchange { started, replays, ..Exchange::default() };
-        self.last = self.connection.open(request, exchange);
+        self.last = self.connection.open(request, Exchange::new(started, replays));
         self.fresh.get_or_insert(self.last);
     }
 
@@ -84,8 +87,8 @@ impl Exchanges {
     pub(super) fn stamp(&mut self, now: Instant) {
         let Some(first) = self.fresh.take() else { return };
         for id in (first..=self.last).step_by(2) {
-            if let Some(exchange) = self.connection.exchange(id).filter(|exchange| exchange.replays == 0) {
-                exchange.started = now;
+            if let Some(exchange) = self.connection.exchange(id) {
+                exchange.stamp(now);
             }
         }
     }
@@ -109,6 +112,7 @@ impl Exchanges {
     pub(super) fn expire(&mut self, books: &mut Books<'_>, timeout: Span) {
         let now = books.now;
         self.connection.cancel(|exchange| now.since(exchange.started) > timeout, books);
+        self.count(books);
     }
 
     /// Effective M, once the server's settings are known.
@@ -121,94 +125,5 @@ impl Exchanges {
     }
 }
 
-/// Where what the connection tells is written down.
-pub(super) struct Books<'a> {
-    pub(super) expect: &'a Expectation,
-    pub(super) head_request: bool,
-    pub(super) record: &'a mut Record,
-    pub(super) replays: &'a mut Vec<Replay>,
-    pub(super) now: Instant,
-    pub(super) served: bool,
-    pub(super) ended: bool,
-}
-
-impl Responses<Exchange> for Books<'_> {
-    #[inline]
-    fn interim(&mut self, _exchange: &mut Exchange) {
-        self.record.now().interim += 1;
-    }
-
-    #[inline]
-    fn headers(&mut self, exchange: &mut Exchange, status: u16) {
-        exchange.first_byte = self.now;
-        exchange.status = status;
-    }
-
-    #[inline]
-    fn data(&mut self, exchange: &mut Exchange, bytes: &[u8]) {
-        exchange.differs |= self.expect.differs_at(exchange.body, bytes);
-        exchange.body += bytes.len() as u64;
-    }
-
-    #[inline]
-    fn complete(&mut self, exchange: Exchange) {
-        self.served = true;
-        self.ended = true;
-        let Exchange { started, first_byte, status, body, differs, .. } = exchange;
-        let unexpected: Option<Unexpected> = self.expect.unexpected(status, body, differs, self.head_request);
-        self.record.completed(&Completion { started, first_byte, status, body, unexpected }, self.now);
-    }
-
-    #[cold]
-    fn failed(&mut self, exchange: Exchange, failure: Failure) {
-        self.ended = true;
-        let fault = match failure {
-            Failure::Refused => {
-                self.record.refused();
-                if exchange.replays < MOST_REPLAYS {
-                    let Exchange { started, replays, .. } = exchange;
-                    self.replays.push(Replay { started, replays: replays + 1 });
-                    return;
-                }
-                fault(
-                    Phase::Refused,
-                    "refused-stream",
-                    &format!("the server refused a request {} times", u32::from(MOST_REPLAYS) + 1),
-                )
-            }
-            Failure::Reset(code) => reset_fault(code),
-            Failure::Malformed(violation) => framing_fault(violation.kind(), &violation),
-            Failure::Closed => closed_fault(None),
-            Failure::Cancelled => super::late(),
-        };
-        self.record.failed(&fault, 1);
-    }
-
-    #[cold]
-    fn limit(&mut self, streams: u32) {
-        self.record.limit(streams);
-    }
-
-    #[cold]
-    fn goaway(&mut self) {
-        self.record.goaway();
-    }
-}
-
-fn closed_fault(goaway: Option<ErrorCode>) -> Fault {
-    let said = goaway.map_or(String::new(), |code| format!(" after GOAWAY ({})", code.name()));
-    let text = format!("the connection was closed{said} before its responses were complete");
-    fault(Phase::Interrupted, "closed-before-response", &text)
-}
-
-fn reset_fault(code: ErrorCode) -> Fault {
-    let name = code.name();
-    let text = format!("the server reset the stream ({name}, code {})", code.0);
-    fault(Phase::Interrupted, &format!("reset-{name}"), &text)
-}
-
 /// Bytes of request bodies made ready for one send.
 const PUMP: usize = 256 * 1024;
-/// How often a request that was not processed is sent again. A server that takes one request a
-/// connection still gets a hundred through.
-const MOST_REPLAYS: u8 = 100;

@@ -1,8 +1,10 @@
 //! Owns one connection as the event loop sees it: what was received in, what is to be sent out, and
 //! the requests that were answered meanwhile. Sans-I/O: the loop moves the bytes and tells the time.
 
+mod exchange;
 mod h1;
 mod h2;
+mod h3;
 
 use std::sync::Arc;
 
@@ -12,6 +14,8 @@ use rustls::pki_types::ServerName;
 use super::record::{Fault, Record, Unexpected};
 use crate::proto::h1::{HeadMemo, Version};
 use crate::proto::h2 as http2;
+use crate::proto::h3 as http3;
+use crate::proto::quic::{HandshakeSummary, Health};
 use crate::proto::tls::{Tls, TlsError, TlsState};
 use crate::results::{Negotiated, Phase, Stall};
 use crate::time::{Instant, Span};
@@ -25,8 +29,9 @@ pub struct Job {
     pub head_request: bool,
     /// M: the most requests in flight on a connection; 1 for HTTP/1.1.
     pub concurrency: u32,
-    /// False: a connection carries one request, whatever the server would allow.
-    pub keepalive: bool,
+    /// Requests after which a connection is replaced, whatever the server would allow; `u32::MAX`: never.
+    /// With a limit, `concurrency` is 1.
+    pub requests_per_connection: u32,
     /// What an ok response is.
     pub expect: Expectation,
     /// The protocol's name in ALPN (RFC 7301); empty without TLS.
@@ -44,6 +49,8 @@ pub enum Request {
     H1(Vec<u8>),
     /// HTTP/2.
     H2(Arc<http2::Request>),
+    /// HTTP/3, with the settings of its connections.
+    H3(Arc<http3::Request>, Arc<http3::Config>),
 }
 
 impl Request {
@@ -51,7 +58,7 @@ impl Request {
     pub fn image(&self) -> &[u8] {
         match self {
             Self::H1(bytes) => bytes,
-            Self::H2(_) => &[],
+            Self::H2(_) | Self::H3(..) => &[],
         }
     }
 }
@@ -98,6 +105,17 @@ pub struct Replay {
     pub replays: u8,
 }
 
+/// What a client needs from outside when it is made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Birth {
+    /// The time.
+    pub now: Instant,
+    /// The connection id of a QUIC connection; its last 16 bits are not used.
+    pub connection_id: u64,
+    /// What is to be unpredictable is made from this.
+    pub seed: u64,
+}
+
 /// One connection.
 ///
 /// The loop calls [`Client::connected`] once TCP is up, [`Client::received`] and [`Client::closed`]
@@ -105,6 +123,9 @@ pub struct Replay {
 /// sends what [`Client::transmit`] gives until it gives nothing; [`Client::sent`] tells that a
 /// transmit was done. A client serves one connection; [`Client::successor`] makes the next one, which
 /// takes over the requests that are to be sent again.
+///
+/// A connection of datagrams has other calls for the bytes: [`Client::received_datagram`],
+/// [`Client::datagrams`], and for its timers [`Client::deadline`] and [`Client::elapse`].
 #[derive(Debug)]
 pub struct Client {
     tls: Option<Box<Tls>>,
@@ -121,6 +142,7 @@ pub struct Client {
 enum Http {
     H1(h1::Exchange),
     H2(Box<h2::Exchanges>),
+    H3(Box<h3::Exchanges>),
 }
 
 impl Client {
@@ -128,8 +150,10 @@ impl Client {
     ///
     /// # Errors
     /// A fault when TLS cannot begin.
-    pub fn new(job: &Job) -> Result<Self, Fault> {
+    pub fn new(job: &Job, birth: Birth) -> Result<Self, Fault> {
         let tls = match &job.tls {
+            // QUIC has TLS inside.
+            Some(_) if matches!(job.request, Request::H3(..)) => None,
             Some((config, name)) => {
                 let tls = Tls::new(Arc::clone(config), name.clone());
                 Some(Box::new(tls.map_err(|error| tls_fault(&error, job))?))
@@ -139,6 +163,7 @@ impl Client {
         let http = match &job.request {
             Request::H1(_) => Http::H1(h1::Exchange::new()),
             Request::H2(_) => Http::H2(Box::new(h2::Exchanges::new(job.concurrency))),
+            Request::H3(_, config) => Http::H3(Box::new(h3::Exchanges::new(job, config, birth)?)),
         };
         Ok(Self {
             tls,
@@ -156,14 +181,18 @@ impl Client {
     ///
     /// # Errors
     /// A fault when TLS cannot begin.
-    pub fn successor(&mut self, job: &Job) -> Result<Self, Fault> {
+    pub fn successor(&mut self, job: &Job, birth: Birth) -> Result<Self, Fault> {
         let replays = std::mem::take(&mut self.replays);
-        Ok(Self { replays, ..Self::new(job)? })
+        Ok(Self { replays, ..Self::new(job, birth)? })
     }
 
     /// TCP is up.
     pub fn connected(&mut self, job: &Job, now: Instant) -> Step {
         self.last_received = now;
+        if self.is_datagrams() {
+            // The socket is there at once, and the handshake is still to come.
+            return Step::Going;
+        }
         match &mut self.tls {
             None => {
                 self.established = true;
@@ -207,12 +236,112 @@ impl Client {
             Ok(TlsState::Established) if !self.established => match self.check_alpn(job) {
                 Ok(()) => {
                     self.established = true;
+                    record.handshake(self.tls.as_ref().is_some_and(|tls| tls.resumed()));
                     Step::Established
                 }
                 Err(fault) => Step::Failed(fault),
             },
             Ok(TlsState::Established) => Step::Going,
             Ok(TlsState::PeerClosed) => self.http.closed(job, record, now),
+        }
+    }
+
+    /// It sends and receives datagrams.
+    #[inline]
+    pub fn is_datagrams(&self) -> bool {
+        matches!(self.http, Http::H3(_))
+    }
+
+    /// A datagram arrived, which is decrypted in place. Answered requests are written to `record`.
+    #[inline]
+    pub fn received_datagram(
+        &mut self,
+        job: &mut Job,
+        record: &mut Record,
+        now: Instant,
+        datagram: &mut [u8],
+    ) -> Step {
+        self.last_received = now;
+        let (Http::H3(exchanges), Request::H3(request, _)) = (&mut self.http, &job.request) else {
+            return Step::Going;
+        };
+        let mut books = books(job, record, &mut self.replays, now);
+        let most = job.requests_per_connection;
+        let step = exchanges.received(request, datagram, &mut books, most, job.alpn);
+        self.established |= step == Step::Established;
+        step
+    }
+
+    /// Appends datagrams to `out`, at most `most`: all of [`Client::segment`] bytes but the last. Returns
+    /// how many.
+    #[inline]
+    pub fn datagrams(&mut self, now: Instant, out: &mut Vec<u8>, most: usize) -> usize {
+        match &mut self.http {
+            Http::H3(exchanges) => exchanges.transmit(now, out, most),
+            Http::H1(_) | Http::H2(_) => 0,
+        }
+    }
+
+    /// Bytes of a full datagram.
+    pub fn segment(&self) -> usize {
+        match &self.http {
+            Http::H3(exchanges) => exchanges.segment(),
+            Http::H1(_) | Http::H2(_) => 0,
+        }
+    }
+
+    /// When [`Client::elapse`] is to be called; connections of datagrams alone have timers of their own.
+    #[inline]
+    pub fn deadline(&self) -> Option<Instant> {
+        match &self.http {
+            Http::H3(exchanges) => exchanges.deadline(),
+            Http::H1(_) | Http::H2(_) => None,
+        }
+    }
+
+    /// Does what is due at `now`.
+    pub fn elapse(&mut self, job: &Job, now: Instant) -> Step {
+        match &mut self.http {
+            Http::H3(exchanges) => exchanges.elapse(now, job.alpn),
+            Http::H1(_) | Http::H2(_) => Step::Going,
+        }
+    }
+
+    /// A datagram was too large for the path.
+    pub fn shrink(&mut self) {
+        if let Http::H3(exchanges) = &mut self.http {
+            exchanges.shrink();
+        }
+    }
+
+    /// The connection is given up in order; its last datagram says so.
+    pub fn close(&mut self) {
+        if let Http::H3(exchanges) = &mut self.http {
+            exchanges.close();
+        }
+    }
+
+    /// What QUIC counted on this connection.
+    pub fn health(&self) -> Option<Health> {
+        match &self.http {
+            Http::H3(exchanges) => Some(exchanges.health()),
+            Http::H1(_) | Http::H2(_) => None,
+        }
+    }
+
+    /// Smoothed round-trip time, and the longest the server waits before it acknowledges.
+    pub fn timing(&self) -> Option<(Span, Span)> {
+        match &self.http {
+            Http::H3(exchanges) => exchanges.round_trip().zip(exchanges.max_ack_delay()),
+            Http::H1(_) | Http::H2(_) => None,
+        }
+    }
+
+    /// The kind of handshake a QUIC connection had.
+    pub fn quic_handshake(&self) -> Option<HandshakeSummary> {
+        match &self.http {
+            Http::H3(exchanges) => exchanges.handshake(),
+            Http::H1(_) | Http::H2(_) => None,
         }
     }
 
@@ -238,12 +367,16 @@ impl Client {
     /// How many requests may be begun now.
     #[inline]
     pub fn room(&self) -> u32 {
+        if let Http::H3(exchanges) = &self.http {
+            return exchanges.room();
+        }
         if !self.established {
             return 0;
         }
         match &self.http {
             Http::H1(exchange) => u32::from(!exchange.outstanding),
             Http::H2(exchanges) => exchanges.room(),
+            Http::H3(_) => 0,
         }
     }
 
@@ -269,6 +402,7 @@ impl Client {
         match &mut self.http {
             Http::H1(exchange) => exchange.started = now,
             Http::H2(exchanges) => exchanges.stamp(now),
+            Http::H3(exchanges) => exchanges.stamp(now),
         }
     }
 
@@ -336,6 +470,7 @@ impl Client {
         let under_way = match &self.http {
             Http::H1(exchange) => exchange.outstanding.then_some(exchange.started),
             Http::H2(exchanges) => exchanges.oldest(),
+            Http::H3(exchanges) => exchanges.oldest(),
         };
         under_way.into_iter().chain(self.replays.iter().map(|replay| replay.started)).min()
     }
@@ -355,6 +490,7 @@ impl Client {
         match &self.http {
             Http::H1(exchange) => exchange.served,
             Http::H2(exchanges) => exchanges.served,
+            Http::H3(exchanges) => exchanges.served,
         }
     }
 
@@ -363,6 +499,7 @@ impl Client {
         match &self.http {
             Http::H1(_) => None,
             Http::H2(exchanges) => exchanges.limit(),
+            Http::H3(exchanges) => exchanges.limit(),
         }
     }
 
@@ -378,13 +515,23 @@ impl Client {
         match &mut self.http {
             Http::H1(exchange) if exchange.outstanding && is_late(exchange.started) => Step::Failed(late()),
             Http::H1(_) => Step::Going,
+            Http::H3(exchanges) => {
+                exchanges.expire(&mut books(job, record, &mut self.replays, now), timeout);
+                let spent = exchanges.spent(job.requests_per_connection);
+                if !spent || self.in_flight() > 0 || self.has_replays() {
+                    Step::Going
+                } else {
+                    Step::Finished
+                }
+            }
             Http::H2(exchanges) => {
                 exchanges.expire(&mut books(job, record, &mut self.replays, now), timeout);
                 if exchanges.limit().is_none() {
                     // Without the server's limits no second stream may be opened, ever.
                     return Step::Failed(fault(Phase::Timeout, "settings", "no SETTINGS within the timeout"));
                 }
-                if job.keepalive || self.in_flight() > 0 || self.has_replays() {
+                let spent = exchanges.spent(job.requests_per_connection);
+                if !spent || self.in_flight() > 0 || self.has_replays() {
                     Step::Going
                 } else {
                     Step::Finished
@@ -416,6 +563,7 @@ impl Client {
                 Http::H1(_) if self.sending => "the request is not sent to its end".into(),
                 Http::H1(_) => "the request is sent, its response is not complete".into(),
                 Http::H2(exchanges) => exchanges.describe(),
+                Http::H3(exchanges) => exchanges.describe(),
             },
         })
     }
@@ -428,7 +576,8 @@ impl Client {
                 Version::Http11 => "HTTP/1.1",
             },
             Http::H2(exchanges) if exchanges.served => "HTTP/2",
-            Http::H2(_) => return None,
+            Http::H3(exchanges) if exchanges.served => return Some(exchanges.negotiated()),
+            Http::H2(_) | Http::H3(_) => return None,
         };
         let mut negotiated =
             Negotiated { http: http.into(), alpn: None, tls: None, cipher: None, group: None };
@@ -466,10 +615,11 @@ impl Http {
         match (self, &job.request) {
             (Self::H1(exchange), _) => exchange.received(job, record, now, input, sending),
             (Self::H2(exchanges), Request::H2(request)) => {
-                exchanges.received(request, input, &mut books(job, record, replays, now), job.keepalive)
+                let most = job.requests_per_connection;
+                exchanges.received(request, input, &mut books(job, record, replays, now), most)
             }
-            // The client is made from the job.
-            (Self::H2(_), Request::H1(_)) => Step::Going,
+            // The client is made from the job, and datagrams come in by a call of their own.
+            (Self::H2(_) | Self::H3(_), _) => Step::Going,
         }
     }
 
@@ -477,6 +627,7 @@ impl Http {
         match self {
             Self::H1(exchange) => exchange.closed(job, record, now),
             Self::H2(exchanges) => exchanges.closed(),
+            Self::H3(_) => Step::Going,
         }
     }
 
@@ -485,7 +636,8 @@ impl Http {
         match (self, &job.request) {
             (Self::H1(exchange), _) => exchange.begin(job.head_request, started),
             (Self::H2(exchanges), Request::H2(request)) => exchanges.begin(request, started, replays),
-            (Self::H2(_), Request::H1(_)) => (),
+            (Self::H3(exchanges), Request::H3(request, _)) => exchanges.begin(request, started, replays),
+            (Self::H2(_) | Self::H3(_), _) => (),
         }
     }
 
@@ -494,6 +646,7 @@ impl Http {
         match self {
             Self::H1(exchange) => u32::from(exchange.outstanding),
             Self::H2(exchanges) => exchanges.in_flight(),
+            Self::H3(exchanges) => exchanges.in_flight(),
         }
     }
 }
@@ -537,9 +690,9 @@ fn books<'a>(
     record: &'a mut Record,
     replays: &'a mut Vec<Replay>,
     now: Instant,
-) -> h2::Books<'a> {
+) -> exchange::Books<'a> {
     let (expect, head_request) = (&job.expect, job.head_request);
-    h2::Books { expect, head_request, record, replays, now, served: false, ended: false }
+    exchange::Books { expect, head_request, record, replays, now, served: false, ended: false }
 }
 
 /// Appends `plain` to `out` as TLS records. This cannot fail once established; should the keys be used

@@ -7,10 +7,6 @@ use std::sync::atomic::{AtomicU16, Ordering};
 
 use io_uring::types::BufRingEntry;
 
-/// Bytes of one receive buffer. Only pages that were written to become resident, so a large one
-/// costs small responses nothing and saves large bodies most of their completions.
-const BUFFER_BYTES: usize = 64 * 1024;
-
 /// Anonymous memory that is given back when dropped.
 struct Mapping {
     start: NonNull<u8>,
@@ -53,6 +49,8 @@ pub(super) struct BufferRing {
     descriptors: Mapping,
     memory: Mapping,
     count: u16,
+    /// Bytes of one buffer.
+    size: usize,
     tail: u16,
 }
 
@@ -60,12 +58,13 @@ pub(super) struct BufferRing {
 unsafe impl Send for BufferRing {}
 
 impl BufferRing {
-    /// `count` buffers, a power of two of at most 32768.
-    pub(super) fn new(count: u16) -> io::Result<Self> {
+    /// `count` buffers, a power of two of at most 32768, of `size` bytes.
+    pub(super) fn new(count: u16, size: u32) -> io::Result<Self> {
+        let size = size as usize;
         debug_assert!(count.is_power_of_two() && count <= 1 << 15);
         let descriptors = Mapping::new(usize::from(count) * size_of::<BufRingEntry>())?;
-        let memory = Mapping::new(usize::from(count) * BUFFER_BYTES)?;
-        let mut ring = Self { descriptors, memory, count, tail: 0 };
+        let memory = Mapping::new(usize::from(count) * size)?;
+        let mut ring = Self { descriptors, memory, count, size, tail: 0 };
         for id in 0..count {
             ring.recycle(id);
         }
@@ -84,11 +83,11 @@ impl BufferRing {
     /// The first `len` bytes of buffer `id`, as the kernel filled them.
     #[inline]
     pub(super) fn filled(&mut self, id: u16, len: usize) -> &mut [u8] {
-        let (id, len) = (usize::from(id), len.min(BUFFER_BYTES));
+        let (id, len) = (usize::from(id), len.min(self.size));
         assert!(id < usize::from(self.count), "the kernel only names buffers it was given");
         // SAFETY: the range lies inside `memory`. The kernel took this buffer out of the ring when it
         // filled it and will not touch it until `recycle` puts it back, which needs `&mut self`.
-        unsafe { std::slice::from_raw_parts_mut(self.memory.start.as_ptr().add(id * BUFFER_BYTES), len) }
+        unsafe { std::slice::from_raw_parts_mut(self.memory.start.as_ptr().add(id * self.size), len) }
     }
 
     /// Puts buffer `id` back; the kernel sees it after [`BufferRing::publish`].
@@ -98,8 +97,8 @@ impl BufferRing {
         // SAFETY: `index < count`, and the descriptors hold `count` entries, page aligned.
         let entry = unsafe { &mut *self.descriptors.start.as_ptr().cast::<BufRingEntry>().add(index) };
         // SAFETY: in bounds of `memory`, as `id < count` for every id handed out.
-        entry.set_addr(unsafe { self.memory.start.as_ptr().add(usize::from(id) * BUFFER_BYTES) } as u64);
-        entry.set_len(BUFFER_BYTES as u32);
+        entry.set_addr(unsafe { self.memory.start.as_ptr().add(usize::from(id) * self.size) } as u64);
+        entry.set_len(self.size as u32);
         entry.set_bid(id);
         self.tail = self.tail.wrapping_add(1);
     }

@@ -14,11 +14,27 @@ pub struct Features {
     pub no_iowait: bool,
     /// The ring's own descriptor is registered (`IORING_REGISTER_RING_FDS`, Linux 5.18).
     pub registered_ring: bool,
+    /// Of UDP sockets, once one was opened.
+    pub datagrams: Option<DatagramFeatures>,
+}
+
+/// Socket options of UDP in use, each probed when a socket is opened (udp(7), socket(7)).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct DatagramFeatures {
+    /// `UDP_SEGMENT`, Linux 4.18: several datagrams in one send.
+    pub gso: bool,
+    /// `UDP_GRO`, Linux 5.0: several datagrams in one reception.
+    pub gro: bool,
+    /// `SO_RXQ_OVFL`: receptions tell what was dropped.
+    pub overflow: bool,
 }
 
 impl Features {
-    /// Every feature by name, those the minimum kernel guarantees included.
+    /// Every feature by name, those the minimum kernel guarantees included, those of UDP where it is used.
     pub fn by_name(self) -> BTreeMap<String, bool> {
+        let datagrams = self
+            .datagrams
+            .map(|udp| [("udp_gso", udp.gso), ("udp_gro", udp.gro), ("udp_overflow", udp.overflow)]);
         [
             ("defer_taskrun", true),
             ("single_issuer", true),
@@ -31,6 +47,7 @@ impl Features {
             ("no_iowait", self.no_iowait),
         ]
         .into_iter()
+        .chain(datagrams.into_iter().flatten())
         .map(|(name, used)| (name.to_owned(), used))
         .collect()
     }

@@ -8,12 +8,14 @@
 #![allow(unsafe_code, reason = "the one place where memory is shared with the kernel")]
 
 mod buffers;
+mod datagrams;
 mod features;
 mod ring;
 mod socket;
 mod token;
 
-pub use features::{Features, RingError};
+pub use datagrams::{DatagramOptions, DatagramSocket, Datagrams, MOST_DATAGRAM_BYTES, MOST_SEGMENTS};
+pub use features::{DatagramFeatures, Features, RingError};
 pub use ring::{Completion, Config, ImageId, Ring, Waker};
 pub use socket::Address;
 pub use token::{Op, Token};

@@ -11,20 +11,26 @@ use io_uring::types::{Fd, Fixed, Timespec};
 use io_uring::{IoUring, cqueue, opcode};
 
 use super::buffers::BufferRing;
-use super::features::{Features, RingError};
-use super::socket::{Address, RawAddress, stream_socket};
+use super::datagrams::{
+    CONTROL_BYTES, DatagramOptions, DatagramSocket, Datagrams, HEADROOM, MOST_DATAGRAM_BYTES, Outbox, parse,
+};
+use super::features::{DatagramFeatures, Features, RingError};
+use super::socket::{Address, RawAddress, datagram_socket, stream_socket};
 use super::token::{Op, Token};
 use crate::time::Span;
 
 /// What a ring is made for.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Connections, each with a slot of this number.
+    /// Connections, each with a slot of this number, and a file of the same number where it has a
+    /// socket of its own. There is one file more, for a socket that they share.
     pub slots: u32,
     /// Longest wait for a TCP connection.
     pub connect_timeout: Span,
-    /// Addresses that [`Ring::connect`] names by index.
+    /// Addresses that [`Ring::connect`] and [`Ring::open_datagrams`] name by index.
     pub addresses: Vec<Address>,
+    /// Datagrams are to be received: buffers hold the longest there are.
+    pub datagrams: bool,
 }
 
 /// Bytes that are sent again and again, kept by the ring as long as it lives.
@@ -42,6 +48,8 @@ pub struct Completion {
     pub buffer: Option<u16>,
     /// True while a multishot operation goes on.
     pub more: bool,
+    /// Number of a send of datagrams.
+    send: u64,
 }
 
 /// Wakes a worker from another thread.
@@ -70,7 +78,12 @@ pub struct Ring {
     retired: Vec<(u64, Vec<u8>)>,
     /// Bytes of each slot's last [`Ring::send_now`], and the count of enters when it was queued.
     immediate: Vec<(Vec<u8>, u64)>,
+    /// Enters after which nothing was left to submit.
     enters: u64,
+    outbox: Outbox,
+    /// What each receive of datagrams is made by; it points at nothing.
+    message: Box<libc::msghdr>,
+    truncated: u64,
     addresses: Vec<RawAddress>,
     connect_timeout: Box<Timespec>,
     wake: Arc<File>,
@@ -89,10 +102,11 @@ impl Ring {
         let setup = |what| move |source| RingError::Setup { what, source };
         uring
             .submitter()
-            .register_files_sparse(config.slots)
+            .register_files_sparse(config.slots.saturating_add(1))
             .map_err(setup("registering a file table (see `ulimit -n`)"))?;
         let count = config.slots.next_power_of_two().clamp(64, 1024) as u16;
-        let buffers = BufferRing::new(count).map_err(setup("mapping receive buffers"))?;
+        let size = if config.datagrams { DATAGRAM_BUFFER_BYTES } else { STREAM_BUFFER_BYTES };
+        let buffers = BufferRing::new(count, size).map_err(setup("mapping receive buffers"))?;
         // SAFETY: the descriptors stay mapped until after the ring is dropped, by field order.
         unsafe {
             uring.submitter().register_buf_ring_with_flags(buffers.address(), buffers.count(), GROUP, 0)
@@ -118,6 +132,9 @@ impl Ring {
             retired: Vec::new(),
             immediate: vec![(Vec::new(), 0); config.slots as usize],
             enters: 1,
+            outbox: Outbox::default(),
+            message: Box::new(receive_message()),
+            truncated: 0,
             addresses: config.addresses.iter().map(RawAddress::new).collect(),
             connect_timeout: Box::new(timespec(config.connect_timeout)),
             wake,
@@ -225,7 +242,7 @@ impl Ring {
     pub fn send_now(&mut self, slot: u32, generation: u32, bytes: Vec<u8>) -> io::Result<Vec<u8>> {
         if self.immediate[slot as usize].1 == self.enters {
             // The bytes before these are still to be submitted.
-            self.enter(0, Span::ZERO, None)?;
+            self.submit()?;
         }
         let kept = &mut self.immediate[slot as usize];
         kept.1 = self.enters;
@@ -247,6 +264,100 @@ impl Ring {
         bytes[sent.min(bytes.len())..].to_vec()
     }
 
+    /// Opens a UDP socket at `file`, in place of what was there, and connects it to an address, which sends
+    /// nothing. Files 0 to `slots` (inclusive) can be used.
+    ///
+    /// # Errors
+    /// When no socket can be made, the address is not one of IP, or there is no route to it.
+    pub fn open_datagrams(
+        &mut self,
+        file: u32,
+        address: usize,
+        options: &DatagramOptions,
+    ) -> io::Result<DatagramSocket> {
+        let (socket, given) = datagram_socket(&self.addresses[address], options)?;
+        self.uring.submitter().register_files_update(file, &[socket.as_raw_fd()])?;
+        let DatagramSocket { gso, gro, overflow, .. } = given;
+        self.features.datagrams = Some(DatagramFeatures { gso, gro, overflow });
+        Ok(given)
+    }
+
+    /// Receives datagrams from `file` into provided buffers; completes as [`Op::RecvDatagrams`], whose
+    /// buffer [`Ring::datagrams`] reads. To be called again when a completion has no more to follow: the
+    /// kernel ends it for want of buffers (`ENOBUFS`), on errors, and after a datagram of no bytes.
+    ///
+    /// # Errors
+    /// When the kernel takes no submissions.
+    pub fn recv_datagrams(&mut self, file: u32, slot: u32, generation: u32) -> io::Result<()> {
+        let recv = opcode::RecvMsgMulti::new(Fixed(file), &raw const *self.message, GROUP)
+            .build()
+            .user_data(Token { op: Op::RecvDatagrams, generation, slot }.pack());
+        self.push(&[recv])
+    }
+
+    /// Ends a receive of datagrams, which completes as cancelled.
+    ///
+    /// # Errors
+    /// When the kernel takes no submissions.
+    pub fn release_datagrams(&mut self, slot: u32, generation: u32) -> io::Result<()> {
+        self.cancel(Token { op: Op::RecvDatagrams, generation, slot })
+    }
+
+    /// The datagrams of a receive completion; `None` when it carries none, or what came did not fit
+    /// ([`Ring::truncated`] counts).
+    #[inline]
+    pub fn datagrams(&mut self, completion: &Completion) -> Option<Datagrams<'_>> {
+        let (id, length) = (completion.buffer?, usize::try_from(completion.result).ok()?);
+        match parse(self.buffers.filled(id, length)) {
+            Ok(datagrams) => Some(datagrams),
+            Err(_) => {
+                self.truncated += 1;
+                None
+            }
+        }
+    }
+
+    /// Receptions that could not be used because they did not fit their buffer.
+    pub fn truncated(&self) -> u64 {
+        self.truncated
+    }
+
+    /// Sends `bytes` from `file` with the next [`Ring::enter`], then and there: as one datagram, or cut as
+    /// [`DatagramOptions::gso`] says; at most [`MOST_DATAGRAM_BYTES`] and [`super::MOST_SEGMENTS`] segments.
+    /// Completes as [`Op::SendDatagrams`] only if it failed (`EMSGSIZE`: longer than the path takes,
+    /// `ECONNREFUSED`: an earlier datagram found no receiver and this one was not sent, `EAGAIN`: the send
+    /// buffer is full), and [`Ring::unsent_datagrams`] then has the bytes. Returns memory of earlier sends
+    /// that may be used again; what stands in it is of no meaning.
+    ///
+    /// # Errors
+    /// When the kernel takes no submissions.
+    #[inline]
+    pub fn send_datagrams(
+        &mut self,
+        file: u32,
+        slot: u32,
+        generation: u32,
+        bytes: Vec<u8>,
+    ) -> io::Result<Vec<u8>> {
+        debug_assert!(bytes.len() <= MOST_DATAGRAM_BYTES, "no datagram is that long");
+        // As in `send_now`: MSG_DONTWAIT ends the operation with its submission.
+        let send = opcode::Send::new(Fixed(file), bytes.as_ptr(), bytes.len() as u32)
+            .flags(libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT)
+            .build()
+            .user_data(Op::SendDatagrams.numbered(self.outbox.next()))
+            .flags(Flags::SKIP_SUCCESS);
+        self.push(&[send])?;
+        // Kept once it is queued: to make room in the queue is to submit what was kept before.
+        self.outbox.keep(slot, generation, bytes);
+        Ok(self.outbox.reuse())
+    }
+
+    /// The bytes of a [`Ring::send_datagrams`] that failed with `completion`, none of which were sent;
+    /// `None` when asked a second time, or later than in the turn that reaped it.
+    pub fn unsent_datagrams(&mut self, completion: &Completion) -> Option<Vec<u8>> {
+        if completion.token.op == Op::SendDatagrams { self.outbox.take(completion.send) } else { None }
+    }
+
     /// The bytes of a send that completed with `token`.
     pub fn take_sent(&mut self, token: Token, current: u32) -> Option<Vec<u8>> {
         if token.generation == current {
@@ -262,32 +373,33 @@ impl Ring {
     /// # Errors
     /// When the kernel takes no submissions.
     pub fn release(&mut self, slot: u32, generation: u32, receiving: bool) -> io::Result<()> {
-        let cancel = |op: Op| {
-            let target = Token { op, generation, slot }.pack();
-            let entry = opcode::AsyncCancel::new(target)
-                .build()
-                .user_data(Token { op: Op::Cancel, generation, slot }.pack())
-                .flags(Flags::SKIP_SUCCESS);
-            (entry, target)
-        };
         if receiving {
-            let (entry, _) = cancel(Op::Recv);
-            self.push(&[entry])?;
+            self.cancel(Token { op: Op::Recv, generation, slot })?;
         }
         if let Some(bytes) = self.outgoing[slot as usize].take() {
-            let (entry, target) = cancel(Op::Send);
-            self.retired.push((target, bytes));
-            self.push(&[entry])?;
+            let target = Token { op: Op::Send, generation, slot };
+            self.retired.push((target.pack(), bytes));
+            self.cancel(target)?;
         }
         Ok(())
     }
 
-    /// Closes the connection of `slot`, whose operations were ended by [`Ring::release`].
+    fn cancel(&mut self, target: Token) -> io::Result<()> {
+        let entry = opcode::AsyncCancel::new(target.pack())
+            .build()
+            .user_data(Token { op: Op::Cancel, ..target }.pack())
+            .flags(Flags::SKIP_SUCCESS);
+        self.push(&[entry])
+    }
+
+    /// Closes the socket at `file`: that of the slot of this number, whose operations were ended by
+    /// [`Ring::release`] or [`Ring::release_datagrams`], or the shared one. What was queued for it and not yet
+    /// submitted fails.
     ///
     /// # Errors
     /// When the kernel does not take the file out of the ring.
-    pub fn close(&mut self, slot: u32) -> io::Result<()> {
-        self.uring.submitter().register_files_update(slot, &[-1]).map(drop)
+    pub fn close(&mut self, file: u32) -> io::Result<()> {
+        self.uring.submitter().register_files_update(file, &[-1]).map(drop)
     }
 
     /// The bytes of a receive completion; empty when it carries none.
@@ -313,7 +425,6 @@ impl Ring {
     /// When the kernel refuses to go on.
     pub fn enter(&mut self, want: u32, linger: Span, timeout: Option<Span>) -> io::Result<()> {
         self.buffers.publish();
-        self.enters += 1;
         let queued = self.uring.submission().len() as u32;
         let limit = timeout.map(timespec);
         let arguments = GetEventsArg {
@@ -344,15 +455,31 @@ impl Ring {
                 size_of::<GetEventsArg>(),
             )
         };
-        if result >= 0 {
-            return Ok(());
+        let error = (result < 0).then(io::Error::last_os_error);
+        if self.uring.submission().is_empty() {
+            self.enters += 1;
+            self.outbox.submitted();
         }
-        let error = io::Error::last_os_error();
-        match error.raw_os_error() {
-            // A signal, the timeout, or a completion queue that has to be emptied first.
-            Some(libc::EINTR | libc::ETIME | libc::EBUSY | libc::EAGAIN) => Ok(()),
-            _ => Err(error),
+        match error {
+            None => Ok(()),
+            Some(error) => match error.raw_os_error() {
+                // A signal, the timeout, or a completion queue that has to be emptied first.
+                Some(libc::EINTR | libc::ETIME | libc::EBUSY | libc::EAGAIN) => Ok(()),
+                _ => Err(error),
+            },
         }
+    }
+
+    /// Submits everything queued.
+    #[cold]
+    fn submit(&mut self) -> io::Result<()> {
+        for _ in 0..FULL_RETRIES {
+            self.enter(0, Span::ZERO, None)?;
+            if self.uring.submission().is_empty() {
+                return Ok(());
+            }
+        }
+        Err(io::Error::other("the kernel takes no submissions"))
     }
 
     /// True when completions are there or can be had by an [`Ring::enter`] that does not wait. Reads
@@ -372,14 +499,23 @@ impl Ring {
     #[inline]
     pub fn reap(&mut self, into: &mut Vec<Completion>) {
         let mut woken = false;
+        self.outbox.reaped();
         for entry in self.uring.completion() {
-            let token = Token::unpack(entry.user_data());
+            let (mut token, mut send) = (Token::unpack(entry.user_data()), 0);
             woken |= token.op == Op::Wake;
+            if token.op == Op::SendDatagrams {
+                send = Op::number(entry.user_data());
+                // Only a completion queue that overflowed can tell of a send so late that it is forgotten,
+                // and then a datagram is lost as on any path.
+                let Some((slot, generation)) = self.outbox.owner(send) else { continue };
+                token = Token { op: Op::SendDatagrams, generation, slot };
+            }
             into.push(Completion {
                 token,
                 result: entry.result(),
                 buffer: cqueue::buffer_select(entry.flags()),
                 more: cqueue::more(entry.flags()),
+                send,
             });
         }
         if woken {
@@ -429,6 +565,15 @@ fn send_entry(slot: u32, bytes: &[u8]) -> Entry {
     opcode::Send::new(Fixed(slot), bytes.as_ptr(), len).flags(libc::MSG_WAITALL | libc::MSG_NOSIGNAL).build()
 }
 
+/// A message without a name and with room for control messages. A receive into provided buffers takes
+/// the lengths from it and nothing else.
+fn receive_message() -> libc::msghdr {
+    // SAFETY: all zeroes is a valid msghdr: null pointers, lengths of zero.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_controllen = CONTROL_BYTES;
+    message
+}
+
 fn build() -> Result<(IoUring, Features), RingError> {
     let set_up = |no_sqarray: bool| {
         let mut builder = IoUring::builder();
@@ -460,6 +605,7 @@ fn build() -> Result<(IoUring, Features), RingError> {
         min_timeout: params.is_feature_min_timeout(),
         no_iowait: params.is_feature_no_iowait(),
         registered_ring: false,
+        datagrams: None,
     };
     Ok((uring, features))
 }
@@ -495,6 +641,14 @@ struct RsrcUpdate {
 }
 
 const GROUP: u16 = 0;
+/// Bytes of one receive buffer. Only pages that were written to become resident, so a large one
+/// costs small responses nothing and saves large bodies most of their completions.
+const STREAM_BUFFER_BYTES: u32 = 64 * 1024;
+/// The same with the longest payload of datagrams received together (65 527 bytes over IPv6) and what
+/// stands in front of it. No multiple of a page: the beginnings of buffers, which small datagrams are all
+/// there is of, then do not compete for the same sets of the CPU's cache.
+const DATAGRAM_BUFFER_BYTES: u32 = 64 * 1024 + 256;
+const _: () = assert!(DATAGRAM_BUFFER_BYTES as usize >= HEADROOM + 65_527);
 const SQ_ENTRIES: u32 = 1024;
 const CQ_ENTRIES: u32 = 8192;
 const FULL_RETRIES: usize = 1000;

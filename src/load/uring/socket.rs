@@ -6,10 +6,12 @@ use std::mem::MaybeUninit;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
+use super::datagrams::{DatagramOptions, DatagramSocket};
+
 /// An address to connect to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Address {
-    /// TCP over IPv4 or IPv6.
+    /// TCP over IPv4 or IPv6, or UDP.
     Tcp(SocketAddr),
     /// A Unix stream socket.
     Unix(String),
@@ -106,34 +108,90 @@ impl RawAddress {
 
 /// A fresh stream socket for `to`, without Nagle's delay, bound to `source` where one is given.
 pub(super) fn stream_socket(to: &RawAddress, source: Option<Ipv4Addr>) -> io::Result<OwnedFd> {
-    // SAFETY: plain system call; the descriptor it returns is owned by nothing else.
-    let fd = unsafe {
-        let fd = libc::socket(to.family(), libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0);
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        OwnedFd::from_raw_fd(fd)
-    };
+    let fd = socket(to.family(), libc::SOCK_STREAM)?;
     if to.family() != libc::AF_UNIX {
-        set_option(&fd, libc::IPPROTO_TCP, libc::TCP_NODELAY)?;
+        set_option(&fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)?;
     }
     if let Some(source) = source {
         // The port is chosen at connect time, when the whole 4-tuple is known (ip(7)).
-        set_option(&fd, libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT)?;
-        let raw = RawAddress::new(&Address::Tcp(SocketAddr::new(IpAddr::V4(source), 0)));
-        // SAFETY: `raw` is a valid address of `raw.len()` bytes.
-        if unsafe { libc::bind(fd.as_raw_fd(), raw.as_ptr(), raw.len()) } < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        set_option(&fd, libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, 1)?;
+        bind(&fd, source)?;
     }
     Ok(fd)
 }
 
-fn set_option(fd: &OwnedFd, level: libc::c_int, name: libc::c_int) -> io::Result<()> {
-    let on: libc::c_int = 1;
+/// A fresh UDP socket that sends to `to` and receives from there only, and what it can do.
+pub(super) fn datagram_socket(
+    to: &RawAddress,
+    options: &DatagramOptions,
+) -> io::Result<(OwnedFd, DatagramSocket)> {
+    let (level, discover, mtu) = match to.family() {
+        libc::AF_INET => (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_MTU),
+        libc::AF_INET6 => (libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_MTU),
+        _ => return Err(io::Error::new(io::ErrorKind::InvalidInput, "UDP needs an IP address and a port")),
+    };
+    let fd = socket(to.family(), libc::SOCK_DGRAM)?;
+    let has = |level, name, value| set_option(&fd, level, name, value).is_ok();
+    let buffer = |force, plain, read, bytes: u32| {
+        let bytes = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
+        let _ = bytes == 0 || has(libc::SOL_SOCKET, force, bytes) || has(libc::SOL_SOCKET, plain, bytes);
+        option(&fd, libc::SOL_SOCKET, read).unwrap_or(0)
+    };
+    let receive_buffer =
+        buffer(libc::SO_RCVBUFFORCE, libc::SO_RCVBUF, libc::SO_RCVBUF, options.receive_buffer);
+    let send_buffer = buffer(libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, libc::SO_SNDBUF, options.send_buffer);
+    // Nothing is fragmented: what is too long fails as EMSGSIZE. IP_PMTUDISC_DO has the same value in
+    // both families (ip(7), ipv6(7)).
+    has(level, discover, libc::IP_PMTUDISC_DO);
+    let gso = options.gso.is_some_and(|segment| has(libc::SOL_UDP, libc::UDP_SEGMENT, segment.into()));
+    let gro = options.gro && has(libc::SOL_UDP, libc::UDP_GRO, 1);
+    let overflow = has(libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1);
+    if let Some(source) = options.source {
+        bind(&fd, source)?;
+    }
+    // SAFETY: `to` is a valid address of `to.len()` bytes.
+    if unsafe { libc::connect(fd.as_raw_fd(), to.as_ptr(), to.len()) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let mtu = option(&fd, level, mtu);
+    Ok((fd, DatagramSocket { gso, gro, receive_buffer, send_buffer, overflow, mtu }))
+}
+
+fn socket(family: libc::c_int, kind: libc::c_int) -> io::Result<OwnedFd> {
+    // SAFETY: plain system call; the descriptor it returns is owned by nothing else.
+    unsafe {
+        let fd = libc::socket(family, kind | libc::SOCK_CLOEXEC, 0);
+        if fd < 0 { Err(io::Error::last_os_error()) } else { Ok(OwnedFd::from_raw_fd(fd)) }
+    }
+}
+
+fn bind(fd: &OwnedFd, source: Ipv4Addr) -> io::Result<()> {
+    let raw = RawAddress::new(&Address::Tcp(SocketAddr::new(IpAddr::V4(source), 0)));
+    // SAFETY: `raw` is a valid address of `raw.len()` bytes.
+    let result = unsafe { libc::bind(fd.as_raw_fd(), raw.as_ptr(), raw.len()) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+fn set_option(fd: &OwnedFd, level: libc::c_int, name: libc::c_int, value: libc::c_int) -> io::Result<()> {
     // SAFETY: the option value is a c_int of the stated size.
     let result = unsafe {
-        libc::setsockopt(fd.as_raw_fd(), level, name, (&raw const on).cast(), size_of::<libc::c_int>() as u32)
+        libc::setsockopt(
+            fd.as_raw_fd(),
+            level,
+            name,
+            (&raw const value).cast(),
+            size_of::<libc::c_int>() as u32,
+        )
     };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// The value of an option that is no negative int.
+fn option(fd: &OwnedFd, level: libc::c_int, name: libc::c_int) -> Option<u32> {
+    let mut value: libc::c_int = 0;
+    let mut size = size_of::<libc::c_int>() as libc::socklen_t;
+    // SAFETY: value and size are written at most to their stated sizes.
+    let result =
+        unsafe { libc::getsockopt(fd.as_raw_fd(), level, name, (&raw mut value).cast(), &raw mut size) };
+    u32::try_from(value).ok().filter(|_| result >= 0)
 }

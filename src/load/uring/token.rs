@@ -16,14 +16,40 @@ pub enum Op {
     SendNow,
     /// A send from a request image.
     SendImage,
+    /// A multishot receive of datagrams.
+    RecvDatagrams,
+    /// A send of datagrams, which is done when it was submitted, or fails.
+    SendDatagrams,
     /// Ending a receive.
     Cancel,
     /// Another thread woke this one.
     Wake,
 }
 
-const OPS: [Op; 8] =
-    [Op::Connect, Op::ConnectTimeout, Op::Recv, Op::Send, Op::SendNow, Op::SendImage, Op::Cancel, Op::Wake];
+const OPS: [Op; 10] = [
+    Op::Connect,
+    Op::ConnectTimeout,
+    Op::Recv,
+    Op::Send,
+    Op::SendNow,
+    Op::SendImage,
+    Op::RecvDatagrams,
+    Op::SendDatagrams,
+    Op::Cancel,
+    Op::Wake,
+];
+
+impl Op {
+    /// The 64 bits of an operation known by a number of 56 bits, which outlasts any run.
+    pub(super) fn numbered(self, number: u64) -> u64 {
+        u64::from(self as u8) << 56 | number & NUMBER
+    }
+
+    /// That number.
+    pub(super) fn number(bits: u64) -> u64 {
+        bits & NUMBER
+    }
+}
 
 /// Which operation, of which connection, of which life of that connection: completions of an earlier
 /// life are told apart by `generation` (24 bits, wrapping).
@@ -48,6 +74,8 @@ impl Token {
     }
 }
 
+const NUMBER: u64 = (1 << 56) - 1;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -58,6 +86,8 @@ mod tests {
             assert_eq!(op as usize, i);
             let token = Token { op, generation: 0xff_fffe, slot: u32::MAX - 1 };
             assert_eq!(Token::unpack(token.pack()), token);
+            let numbered = op.numbered(NUMBER - 1);
+            assert_eq!((Token::unpack(numbered).op, Op::number(numbered)), (op, NUMBER - 1));
         }
     }
 }

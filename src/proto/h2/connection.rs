@@ -6,6 +6,7 @@ use super::frame::{self, Header, STREAM_MASK, flag, kind, setting};
 use super::request::{DEFAULT_TABLE, Request};
 use super::streams::{Phase, Stream, Streams};
 use super::violation::{ErrorCode, StreamViolation, Violation};
+use crate::proto::exchange::{Failure, Responses};
 use crate::proto::hpack::{self, Decoder, Kind};
 
 /// What this side tells the server, and how far it goes.
@@ -34,40 +35,6 @@ impl Config {
             first_stream: 1,
         }
     }
-}
-
-/// Takes what a connection reads. `T` is what the caller keeps with each stream.
-pub trait Responses<T> {
-    /// An interim (1xx) response.
-    fn interim(&mut self, exchange: &mut T);
-    /// The header of the final response.
-    fn headers(&mut self, exchange: &mut T, status: u16);
-    /// Bytes of its body.
-    fn data(&mut self, exchange: &mut T, bytes: &[u8]);
-    /// The response is complete and well-formed.
-    fn complete(&mut self, exchange: T);
-    /// There will be no complete response.
-    fn failed(&mut self, exchange: T, failure: Failure);
-    /// Settings came: at most so many streams may be open now.
-    fn limit(&mut self, streams: u32);
-    /// A GOAWAY came.
-    fn goaway(&mut self);
-}
-
-/// Why a stream has no complete response.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Failure {
-    /// The server did not process the request and it may be sent again: REFUSED_STREAM, or a stream
-    /// above the last one of a GOAWAY (RFC 9113 §8.7).
-    Refused,
-    /// The server reset the stream.
-    Reset(ErrorCode),
-    /// The response is malformed.
-    Malformed(StreamViolation),
-    /// The connection ended.
-    Closed,
-    /// This side gave up ([`Connection::cancel`]).
-    Cancelled,
 }
 
 /// One connection.
@@ -705,7 +672,7 @@ impl<T: Default + Clone> Connection<T> {
     #[cold]
     fn fail(&mut self, id: u32, violation: StreamViolation, responses: &mut impl Responses<T>) {
         if let Some(exchange) = self.reset(id, violation.code()) {
-            responses.failed(exchange, Failure::Malformed(violation));
+            responses.failed(exchange, violation.into());
         }
     }
 
@@ -861,7 +828,7 @@ impl<T: Default + Clone> Connection<T> {
                 Ok(())
             }
             Some(exchange) => {
-                responses.failed(exchange, Failure::Reset(code));
+                responses.failed(exchange, code.into());
                 Ok(())
             }
         }

@@ -1,6 +1,7 @@
 //! Owns what must hold of a [`Connection`] whatever a server sends: the body of the fuzz target.
 
-use super::{Config, Connection, Failure, Request, Responses, Violation};
+use super::{Config, Connection, Request, Violation};
+use crate::proto::exchange::{Failure, Responses};
 
 /// Reads `data` as what a server sends on a connection and panics when the outcome depends on how
 /// the bytes were cut, when a request is lost or told of twice, or when the output is out of all

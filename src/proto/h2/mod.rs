@@ -25,9 +25,7 @@ mod streams;
 mod tests;
 mod violation;
 
-pub use connection::{
-    Config, Connection, Failure, MAX_CONTINUATIONS, MAX_HEADER_LIST, MAX_IDLE_FRAMES, MAX_INTERIM, Responses,
-};
+pub use connection::{Config, Connection, MAX_CONTINUATIONS, MAX_HEADER_LIST, MAX_IDLE_FRAMES, MAX_INTERIM};
 #[doc(hidden)]
 pub use fuzz::fuzz_frames;
 pub use request::Request;

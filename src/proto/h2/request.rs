@@ -33,25 +33,9 @@ impl Request {
         body: &[u8],
     ) -> Result<Self, EncodeError> {
         let parts = Parts::check(method, path, authority, headers, body.len())?;
-        let lower: Vec<(String, &str)> =
-            parts.fields.iter().map(|(name, value)| (name.to_ascii_lowercase(), *value)).collect();
-        if let Some((name, _)) = lower.iter().find(|(name, value)| of_the_connection(name, value)) {
-            return Err(EncodeError::ConnectionField(name.clone()));
-        }
-        let length = parts.content_length.map(|length| length.to_string());
-        let mut fields: Vec<(&str, &[u8])> = vec![
-            (":method", parts.method.as_bytes()),
-            (":scheme", scheme.as_bytes()),
-            (":authority", parts.authority.as_bytes()),
-            (":path", parts.path.as_bytes()),
-        ];
-        if parts.authority.is_empty() {
-            fields.remove(2);
-        }
-        fields.extend(lower.iter().map(|(name, value)| (name.as_str(), value.as_bytes())));
-        if let Some(length) = &length {
-            fields.push(("content-length", length.as_bytes()));
-        }
+        let lines = parts.lines(scheme)?;
+        let fields: Vec<(&str, &[u8])> =
+            lines.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
         let block = hpack::encode_request(&fields, DEFAULT_TABLE);
         let frame = |block: &[u8]| {
             let mut frame = Vec::new();
@@ -62,14 +46,6 @@ impl Request {
         };
         let (next, plain) = (frame(&block.next), frame(&block.plain));
         Ok(Self { block, next, plain, body: body.into(), head: parts.method == "HEAD" })
-    }
-}
-
-fn of_the_connection(name: &str, value: &str) -> bool {
-    match name {
-        "connection" | "keep-alive" | "proxy-connection" | "upgrade" => true,
-        "te" => !value.eq_ignore_ascii_case("trailers"),
-        _ => false,
     }
 }
 

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::frame::{self, flag, kind, setting};
 use super::*;
+use crate::proto::exchange::{Failure, Responses};
 
 /// What a connection told, with the stream's number as its exchange.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -292,7 +293,7 @@ fn interim_responses() {
     ] {
         let mut client = Client::opened(1);
         client.take(&frame(kind::HEADERS, flags, 1, &[&[0x08, 3][..], status].concat())).expect("valid");
-        assert_eq!(client.told(), [Told::Failed(1, Failure::Malformed(violation))]);
+        assert_eq!(client.told(), [Told::Failed(1, violation.into())]);
         assert_eq!(client.sent(), [(kind::RST_STREAM, 0, 1, vec![0, 0, 0, 1])]);
     }
 }
@@ -321,11 +322,7 @@ fn malformed_responses_fail_alone() {
     ] {
         let mut client = Client::opened(2);
         client.take(&bytes).unwrap_or_else(|error| panic!("{violation}: {error}"));
-        assert_eq!(
-            client.told().last(),
-            Some(&Told::Failed(1, Failure::Malformed(violation))),
-            "{violation}"
-        );
+        assert_eq!(client.told().last(), Some(&Told::Failed(1, violation.into())), "{violation}");
         let sent = client.sent();
         assert_eq!((sent[0].0, sent[0].2), (kind::RST_STREAM, 1), "{violation}");
         // What is still under way is ignored, and the other stream goes on.
@@ -460,10 +457,7 @@ fn resets() {
     client.take(&rst(1, 7)).expect("valid");
     client.take(&rst(3, 2)).expect("valid");
     client.take(&rst(3, 2)).expect("ignored: it has ended");
-    assert_eq!(
-        client.told(),
-        [Told::Failed(1, Failure::Refused), Told::Failed(3, Failure::Reset(ErrorCode(2)))]
-    );
+    assert_eq!(client.told(), [Told::Failed(1, Failure::Refused), Told::Failed(3, ErrorCode(2).into())]);
     client.connection.closed(&mut client.log);
     assert_eq!(client.told(), [Told::Failed(5, Failure::Closed)]);
 }
@@ -537,7 +531,7 @@ fn what_exceeds_a_window_is_a_violation() {
     let mut client = Client::opened_with(config, b"", 1);
     client.take(&frame(kind::HEADERS, END_HEADERS, 1, OK)).expect("valid");
     client.take(&frame(kind::DATA, 0, 1, &[0; 11])).expect("an error of the stream");
-    let failure = Failure::Malformed(StreamViolation::FlowControl);
+    let failure = Failure::from(StreamViolation::FlowControl);
     assert_eq!(client.told().last(), Some(&Told::Failed(1, failure)));
     let config = Config { connection_window: 65_535, ..Config::new(1) };
     let mut client = Client::opened_with(config, b"", 1);

@@ -1,5 +1,6 @@
 //! Owns the names of everything a server can do wrong in HTTP/2, and the error codes of the RFC.
 
+use crate::proto::exchange::Failure;
 use crate::proto::hpack::{HpackError, Malformed};
 
 /// A connection error (RFC 9113 §5.4.1): after it nothing on the connection can be trusted.
@@ -166,6 +167,13 @@ impl StreamViolation {
     }
 }
 
+impl From<StreamViolation> for Failure {
+    #[cold]
+    fn from(violation: StreamViolation) -> Self {
+        Self::Malformed { kind: violation.kind(), text: violation.to_string() }
+    }
+}
+
 /// An error code of RST_STREAM and GOAWAY (RFC 9113 §7); any 32-bit value may come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ErrorCode(pub u32);
@@ -201,5 +209,13 @@ impl ErrorCode {
             13 => "http-1-1-required",
             _ => "unknown",
         }
+    }
+}
+
+impl From<ErrorCode> for Failure {
+    /// The failure of a stream that was reset with this code.
+    #[cold]
+    fn from(code: ErrorCode) -> Self {
+        Self::Reset { code: code.0.into(), name: code.name() }
     }
 }

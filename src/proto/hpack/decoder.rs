@@ -3,8 +3,9 @@
 use super::{
     HpackError, Kind, Section,
     field::{Field, Name},
-    huffman, integer,
+    integer,
     section::Audit,
+    string,
     table::{self, DynamicTable},
 };
 
@@ -277,14 +278,5 @@ fn read_string<'out, 'input: 'out>(
     input: &mut &'input [u8],
     scratch: &'out mut Vec<u8>,
 ) -> Result<&'out [u8], HpackError> {
-    let huffman_coded = input.first().is_some_and(|first| first & 0x80 != 0);
-    let length = read_integer(7, input)?;
-    let (octets, rest) = input.split_at_checked(length as usize).ok_or(HpackError::Truncated)?;
-    *input = rest;
-    if !huffman_coded {
-        return Ok(octets);
-    }
-    scratch.clear();
-    huffman::decode(octets, scratch)?;
-    Ok(scratch)
+    Ok(string::decode(7, input, scratch)?)
 }

@@ -1,6 +1,6 @@
 //! Owns the writing of field blocks: a request's, made once (RFC 7541 §6).
 
-use super::{field, huffman, integer, table};
+use super::{field, integer, string, table};
 
 /// A request's field block, in the three ways of saying it that a connection needs.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -28,11 +28,11 @@ pub fn encode_request(fields: &[(&str, &[u8])], most_table: u32) -> RequestBlock
     let added = addable(fields, most_table, &mut block.table_size);
     let mut so_far = 0;
     for &(name, value) in fields {
-        let found = Found::of(name, value);
+        let found = Found::of(&table::STATIC, name, value);
         match found {
-            Found::Field(index) => {
+            Found::Field(at) => {
                 for out in [&mut block.first, &mut block.next, &mut block.plain] {
-                    indexed(index, out);
+                    indexed(at + 1, out);
                 }
                 continue;
             }
@@ -70,7 +70,8 @@ pub fn table_size_update(size: u32, out: &mut Vec<u8>) {
 fn addable<'a>(fields: &[(&'a str, &'a [u8])], most: u32, size: &mut u32) -> Vec<(&'a str, &'a [u8])> {
     let mut added = Vec::new();
     for &(name, value) in fields {
-        let known = matches!(Found::of(name, value), Found::Field(_)) || added.contains(&(name, value));
+        let known = matches!(Found::of(&table::STATIC, name, value), Found::Field(_))
+            || added.contains(&(name, value));
         if known || is_sensitive(name, value) {
             continue;
         }
@@ -84,7 +85,7 @@ fn addable<'a>(fields: &[(&'a str, &'a [u8])], most: u32, size: &mut u32) -> Vec
 }
 
 /// Whether a value is short and secret, so that a table shared with others would let it be guessed.
-fn is_sensitive(name: &str, value: &[u8]) -> bool {
+pub(in crate::proto) fn is_sensitive(name: &str, value: &[u8]) -> bool {
     match name {
         "authorization" | "proxy-authorization" => true,
         "cookie" => value.len() < 20,
@@ -92,23 +93,23 @@ fn is_sensitive(name: &str, value: &[u8]) -> bool {
     }
 }
 
-/// What the static table holds of a field.
+/// What a static table holds of a field.
 #[derive(Clone, Copy, Debug)]
-enum Found {
-    /// All of it, at this index.
+pub(in crate::proto) enum Found {
+    /// All of it, as this entry, counted from 0.
     Field(usize),
-    /// Its name, at this index.
+    /// Its name, in this entry.
     Name(usize),
     Nothing,
 }
 
 impl Found {
-    fn of(name: &str, value: &[u8]) -> Self {
-        let named = || (1..).zip(table::STATIC).filter(|(_, entry)| entry.0 == name);
-        if let Some((index, _)) = named().find(|(_, entry)| entry.1.as_bytes() == value) {
-            return Self::Field(index);
+    pub(in crate::proto) fn of(table: &[(&str, &str)], name: &str, value: &[u8]) -> Self {
+        let named = || (0..).zip(table).filter(|(_, entry)| entry.0 == name);
+        if let Some((at, _)) = named().find(|(_, entry)| entry.1.as_bytes() == value) {
+            return Self::Field(at);
         }
-        named().next().map_or(Self::Nothing, |(index, _)| Self::Name(index))
+        named().next().map_or(Self::Nothing, |(at, _)| Self::Name(at))
     }
 }
 
@@ -136,23 +137,11 @@ fn literal(form: Form, found: Found, name: &str, value: &[u8], out: &mut Vec<u8>
         Form::NeverIndexed => (4, 0x10),
     };
     match found {
-        Found::Field(index) | Found::Name(index) => integer::encode(index as u64, prefix, flags, out),
+        Found::Field(at) | Found::Name(at) => integer::encode(at as u64 + 1, prefix, flags, out),
         Found::Nothing => {
             integer::encode(0, prefix, flags, out);
-            string(name.as_bytes(), out);
+            string::encode(name.as_bytes(), 7, 0, out);
         }
     }
-    string(value, out);
-}
-
-/// A string literal (RFC 7541 §5.2), Huffman-coded when that is shorter.
-fn string(text: &[u8], out: &mut Vec<u8>) {
-    let coded = huffman::encoded_len(text);
-    if coded < text.len() {
-        integer::encode(coded as u64, 7, 0x80, out);
-        huffman::encode(text, out);
-    } else {
-        integer::encode(text.len() as u64, 7, 0, out);
-        out.extend_from_slice(text);
-    }
+    string::encode(value, 7, 0, out);
 }

@@ -1,6 +1,6 @@
 //! Owns the names of what ends a connection: field blocks that cannot be read.
 
-use super::{huffman::HuffmanError, integer::IntegerError};
+use super::{huffman::HuffmanError, integer::IntegerError, section::TooLarge, string::StringError};
 
 /// A field block that leaves the dynamic table in doubt: a connection error of type
 /// COMPRESSION_ERROR (RFC 9113 §4.3), or, for [`HpackError::ListTooLarge`], more than was advertised.
@@ -55,5 +55,21 @@ impl From<IntegerError> for HpackError {
             IntegerError::Truncated => Self::Truncated,
             IntegerError::Overflow => Self::IntegerOverflow,
         }
+    }
+}
+
+impl From<StringError> for HpackError {
+    fn from(error: StringError) -> Self {
+        match error {
+            StringError::Length(error) => error.into(),
+            StringError::Truncated => Self::Truncated,
+            StringError::Huffman(error) => error.into(),
+        }
+    }
+}
+
+impl From<TooLarge> for HpackError {
+    fn from(TooLarge: TooLarge) -> Self {
+        Self::ListTooLarge
     }
 }

@@ -4,18 +4,18 @@ use super::Malformed;
 
 /// A field line without its text, as the tables keep it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Field {
+pub(in crate::proto) struct Field {
     /// Bytes of the name.
-    pub(super) name_len: u32,
+    pub(in crate::proto) name_len: u32,
     /// Bytes of name and value, and [`OVERHEAD`].
-    pub(super) size: u32,
-    pub(super) name: Name,
-    pub(super) meaning: Meaning,
+    pub(in crate::proto) size: u32,
+    pub(in crate::proto) name: Name,
+    pub(in crate::proto) meaning: Meaning,
 }
 
 /// What a name alone says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Name {
+pub(in crate::proto) enum Name {
     /// `:status`.
     Status,
     /// `content-length`.
@@ -28,7 +28,7 @@ pub(super) enum Name {
 
 /// What a name and its value say.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Meaning {
+pub(in crate::proto) enum Meaning {
     Ordinary,
     Status(u16),
     ContentLength(u64),
@@ -36,25 +36,28 @@ pub(super) enum Meaning {
 }
 
 /// Bytes that an entry counts besides its name and value (RFC 7541 §4.1).
-pub(super) const OVERHEAD: u64 = 32;
+pub(in crate::proto) const OVERHEAD: u64 = 32;
 
 impl Field {
     /// The field of this name, of so many bytes, and this value.
     #[inline]
-    pub(super) fn new(name: Name, name_len: u32, value: &[u8]) -> Self {
+    pub(in crate::proto) fn new(name: Name, name_len: u32, value: &[u8]) -> Self {
         Self { name_len, size: entry_size(name_len.into(), value.len()), name, meaning: meaning(name, value) }
     }
 
-    /// An entry of the static table.
-    pub(super) const fn of_static(name: &str, value: &str) -> Self {
+    /// An entry of a static table.
+    pub(in crate::proto) const fn of_static(name: &str, value: &str) -> Self {
         let kind = Name::of(name.as_bytes());
         let meaning = match kind {
             Name::Status => match status(value.as_bytes()) {
                 Some(status) => Meaning::Status(status),
-                None => panic!("the static table has proper codes"),
+                None => panic!("the static tables have proper codes"),
             },
-            // The static table has no value for it.
-            Name::ContentLength => Meaning::Malformed(Malformed::InvalidContentLength),
+            Name::ContentLength => match value.as_bytes() {
+                b"" => Meaning::Malformed(Malformed::InvalidContentLength),
+                b"0" => Meaning::ContentLength(0),
+                _ => panic!("the static tables have no other"),
+            },
             Name::Ordinary => Meaning::Ordinary,
             Name::Malformed(reason) => Meaning::Malformed(reason),
         };
@@ -64,7 +67,7 @@ impl Field {
 }
 
 impl Name {
-    pub(super) const fn of(name: &[u8]) -> Self {
+    pub(in crate::proto) const fn of(name: &[u8]) -> Self {
         match name {
             b":status" => Self::Status,
             b"content-length" => Self::ContentLength,
@@ -84,7 +87,7 @@ impl Name {
 /// Bytes of an entry (RFC 7541 §4.1). No table and no list holds 4 GiB, so that a size beyond
 /// that is as good as any other.
 #[inline]
-pub(super) const fn entry_size(name_len: u64, value_len: usize) -> u32 {
+pub(in crate::proto) const fn entry_size(name_len: u64, value_len: usize) -> u32 {
     let size = name_len.saturating_add(value_len as u64).saturating_add(OVERHEAD);
     if size > u32::MAX as u64 { u32::MAX } else { size as u32 }
 }

@@ -16,14 +16,15 @@
 //! | `te` in a response | accepted | RFC 9113 §8.2.2 |
 
 mod decoder;
-mod encoder;
+pub(in crate::proto) mod encoder;
 mod error;
-mod field;
+pub(in crate::proto) mod field;
 mod fuzz;
-mod huffman;
-mod integer;
-mod section;
-mod table;
+pub(in crate::proto) mod huffman;
+pub(in crate::proto) mod integer;
+pub(in crate::proto) mod section;
+pub(in crate::proto) mod string;
+pub(in crate::proto) mod table;
 #[cfg(test)]
 mod tests;
 

@@ -1,9 +1,7 @@
-//! Owns what is kept of a field section, and the rules that hold for it as a whole (RFC 9113 §8.2, §8.3).
+//! Owns what is kept of a field section, and the rules that hold for it as a whole (RFC 9113 §8.2, §8.3;
+//! the same in RFC 9114 §4.2, §4.3).
 
-use super::{
-    HpackError,
-    field::{Field, Meaning},
-};
+use super::field::{Field, Meaning};
 
 /// Which section of a message a field block holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -104,9 +102,13 @@ impl Malformed {
     }
 }
 
+/// A section that is larger than its limit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::proto) struct TooLarge;
+
 /// A section that is being read.
 #[derive(Debug)]
-pub(super) struct Audit {
+pub(in crate::proto) struct Audit {
     section: Section,
     kind: Kind,
     list_limit: u64,
@@ -115,21 +117,21 @@ pub(super) struct Audit {
 }
 
 impl Audit {
-    pub(super) fn new(kind: Kind, list_limit: u32) -> Self {
+    pub(in crate::proto) fn new(kind: Kind, list_limit: u32) -> Self {
         Self { section: Section::default(), kind, list_limit: list_limit.into(), regular: false }
     }
 
     /// The next field of the section.
     ///
     /// # Errors
-    /// [`HpackError::ListTooLarge`] when the section has become larger than its limit.
+    /// [`TooLarge`] when the section has become larger than its limit.
     #[inline]
-    pub(super) fn add(&mut self, field: &Field) -> Result<(), HpackError> {
+    pub(in crate::proto) fn add(&mut self, field: &Field) -> Result<(), TooLarge> {
         // Every field counts 32 at least, so that the limit bounds both.
         self.section.fields += 1;
         self.section.size += u64::from(field.size);
         if self.section.size > self.list_limit {
-            return Err(HpackError::ListTooLarge);
+            return Err(TooLarge);
         }
         match field.meaning {
             Meaning::Ordinary => self.regular = true,
@@ -142,7 +144,7 @@ impl Audit {
 
     /// The section is complete.
     #[inline]
-    pub(super) fn finish(mut self) -> Section {
+    pub(in crate::proto) fn finish(mut self) -> Section {
         if self.kind == Kind::Response && self.section.status == 0 {
             self.note(Malformed::MissingStatus);
         }

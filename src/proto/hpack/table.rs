@@ -92,7 +92,7 @@ pub(super) fn static_field(index: usize) -> Option<&'static Field> {
 
 /// The dynamic table of a decoder (RFC 7541 §2.3.2, §4).
 #[derive(Debug)]
-pub(super) struct DynamicTable {
+pub(in crate::proto) struct DynamicTable {
     /// The newest first.
     entries: VecDeque<Field>,
     /// Bytes they count, not above `max`.
@@ -102,25 +102,25 @@ pub(super) struct DynamicTable {
 }
 
 impl DynamicTable {
-    pub(super) fn new(max: u32) -> Self {
+    pub(in crate::proto) fn new(max: u32) -> Self {
         Self { entries: VecDeque::new(), size: 0, max, generation: 0 }
     }
 
     /// A number that grows whenever the table changes.
     #[inline]
-    pub(super) fn generation(&self) -> u64 {
+    pub(in crate::proto) fn generation(&self) -> u64 {
         self.generation
     }
 
     /// The entry so many insertions before the newest.
     #[inline]
-    pub(super) fn get(&self, age: usize) -> Option<&Field> {
+    pub(in crate::proto) fn get(&self, age: usize) -> Option<&Field> {
         self.entries.get(age)
     }
 
     /// Adds an entry, for which the oldest ones make room; one that is larger than the table only
     /// empties it (RFC 7541 §4.4).
-    pub(super) fn insert(&mut self, field: Field) {
+    pub(in crate::proto) fn insert(&mut self, field: Field) {
         let Some(room) = self.max.checked_sub(field.size) else {
             self.evict_to(0);
             return;
@@ -132,17 +132,17 @@ impl DynamicTable {
     }
 
     /// Bytes that the entries count.
-    pub(super) fn size(&self) -> u32 {
+    pub(in crate::proto) fn size(&self) -> u32 {
         self.size
     }
 
     /// Entries.
-    pub(super) fn len(&self) -> usize {
+    pub(in crate::proto) fn len(&self) -> usize {
         self.entries.len()
     }
 
     /// Sets the most bytes the table may count (RFC 7541 §4.3).
-    pub(super) fn resize(&mut self, max: u32) {
+    pub(in crate::proto) fn resize(&mut self, max: u32) {
         if max != self.max {
             self.max = max;
             self.generation += 1;
@@ -161,7 +161,7 @@ impl DynamicTable {
     }
 
     /// Whether both hold the same and may hold as much, however they came to it.
-    pub(super) fn is_same(&self, other: &Self) -> bool {
+    pub(in crate::proto) fn is_same(&self, other: &Self) -> bool {
         self.entries == other.entries && self.size == other.size && self.max == other.max
     }
 }

@@ -4,9 +4,24 @@
 //! What is carried is the business of an [`Application`], which keeps a value of its own with each
 //! bidirectional stream.
 
+mod assembler;
+mod cids;
 mod connection;
+mod frame;
+mod keys;
+mod packet;
+mod parameters;
+mod ranges;
+mod recovery;
+mod space;
+mod streams;
+mod transmit;
+pub mod varint;
+mod violation;
 
-pub use connection::{Closed, Config, Connection};
+pub use connection::{Config, Connection, HandshakeSummary};
+pub use parameters::{ParameterError, Parameters, fuzz_parameters};
+pub use violation::{Closed, Violation};
 
 /// Where what arrives on streams goes.
 pub trait Application<S> {
@@ -98,4 +113,32 @@ pub struct Health {
     pub duplicate_packets: u64,
     /// Key updates by either side.
     pub key_updates: u64,
+}
+
+impl Health {
+    /// Both together.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        self.with(other, |a, b| a + b)
+    }
+
+    /// What came after `before`.
+    #[must_use]
+    pub fn since(self, before: Self) -> Self {
+        self.with(before, u64::saturating_sub)
+    }
+
+    fn with(self, other: Self, of: impl Fn(u64, u64) -> u64) -> Self {
+        Self {
+            datagrams_sent: of(self.datagrams_sent, other.datagrams_sent),
+            datagrams_received: of(self.datagrams_received, other.datagrams_received),
+            packets_lost: of(self.packets_lost, other.packets_lost),
+            spurious_losses: of(self.spurious_losses, other.spurious_losses),
+            probe_timeouts: of(self.probe_timeouts, other.probe_timeouts),
+            retries: of(self.retries, other.retries),
+            stray_packets: of(self.stray_packets, other.stray_packets),
+            duplicate_packets: of(self.duplicate_packets, other.duplicate_packets),
+            key_updates: of(self.key_updates, other.key_updates),
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! Owns what is read of a client: every frame is checked against RFC 9113 and acted on.
 
 use super::{Credit, H2, Seen, Stream};
-use crate::common::answer::Asked;
+use crate::common::answer::{Asked, declared_length};
 use crate::common::frame::{self, Frame};
 
 impl H2<'_> {
@@ -157,7 +157,7 @@ impl H2<'_> {
             self.conn.count_ignored(1);
             return Ok(());
         }
-        let asked = asked(id, fields)?;
+        let asked = Asked::checked(id, fields)?;
         self.streams.insert(
             id,
             Stream {
@@ -282,47 +282,6 @@ pub(super) fn settings_in(frame: &Frame) -> impl Iterator<Item = (u16, u32)> + '
         let value = u32::from_be_bytes([setting[2], setting[3], setting[4], setting[5]]);
         (u16::from_be_bytes([setting[0], setting[1]]), value)
     })
-}
-
-fn declared_length(asked: &Asked) -> Option<usize> {
-    let (_, value) = asked.headers.iter().find(|(name, _)| name == "content-length")?;
-    Some(value.parse().unwrap_or(usize::MAX))
-}
-
-/// A request from its fields, checked by RFC 9113 §8.2 and §8.3.
-fn asked(stream: u32, fields: Vec<(Vec<u8>, Vec<u8>)>) -> Result<Asked, String> {
-    let mut asked = Asked { stream, ..Asked::default() };
-    let (mut scheme, mut pseudo) = (String::new(), 0);
-    for (name, value) in fields {
-        let name = String::from_utf8(name).map_err(|_| "a name that is not text")?;
-        let value = String::from_utf8_lossy(&value).into_owned();
-        if name.starts_with(':') {
-            if !asked.headers.is_empty() {
-                return Err(format!("{name} after a regular field"));
-            }
-            pseudo += 1;
-        }
-        match &name[..] {
-            ":method" => asked.method = value,
-            ":path" => asked.path = value,
-            ":authority" => asked.authority = value,
-            ":scheme" => scheme = value,
-            "host" | "connection" | "transfer-encoding" | "keep-alive" | "upgrade" => {
-                return Err(format!("a field that has no place in HTTP/2 here: {name}"));
-            }
-            _ if name.bytes().any(|byte| byte.is_ascii_uppercase()) || name.starts_with(':') => {
-                return Err(format!("the field name {name}"));
-            }
-            _ => asked.headers.push((name, value)),
-        }
-    }
-    if pseudo != 4 || asked.method.is_empty() || asked.path.is_empty() || asked.authority.is_empty() {
-        return Err(format!("the pseudo-header fields of stream {stream}: {asked:?}"));
-    }
-    if !matches!(&scheme[..], "http" | "https") {
-        return Err(format!("the scheme `{scheme}`"));
-    }
-    Ok(asked)
 }
 
 const FRAME_HEAD: usize = 9;

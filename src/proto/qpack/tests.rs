@@ -1,0 +1,1 @@
+//! Owns the tests of whole sections and instructions.
