@@ -372,8 +372,8 @@ fn a_server_that_speaks_another_protocol_is_told_by_its_errors() {
         (
             "no version of QUIC in common",
             Protocol::H3,
-            error(Phase::Quic, "wrong-protocol", Some("the server offers version 0x1a2a3a4a, and not 1")),
-            "no HTTP/3 over QUIC: the server offers version 0x1a2a3a4a, and not 1",
+            error(Phase::Quic, "version-negotiation", Some("the server does not speak QUIC version 1")),
+            "no HTTP/3 over QUIC: the server does not speak QUIC version 1",
         ),
         (
             "an answer of the other version",
