@@ -587,6 +587,25 @@ fn handshakes_of_another_kind_are_told_and_none_of_the_kind_is_no_figure() {
     }
 }
 
+/// Connections that outlive the window had their handshakes before it, of whatever kind.
+#[test]
+fn a_window_without_a_handshake_is_none_of_resumed_ones() {
+    for (resumption, verdict) in [(Resumption::Off, Verdict::Valid), (Resumption::Ticket, Verdict::Absent)] {
+        let (mut cell, _) = of_handshakes(resumption, counts(0, 1_000, 0, 0));
+        for m in cell.rounds.iter_mut().filter_map(|round| round.measurement.as_mut()) {
+            m.connection.handshakes = Some(Handshakes::default());
+        }
+        let s = summarise(&cell, SectionKind::Handshake, &settings());
+        assert_eq!(s.verdict, verdict, "{:?}", s.reasons);
+        match s.handshake {
+            Some(figures) => assert_eq!(figures.connections_per_second, None, "no rate of nothing"),
+            None => {
+                assert_eq!(s.reasons, ["no handshake was completed in the window; ask for more connections"])
+            }
+        }
+    }
+}
+
 #[test]
 fn the_figures_of_connections_are_medians_over_the_rounds() {
     let (_, s) = of_handshakes(Resumption::Ticket, counts(1, 999, 0, 0));
