@@ -46,6 +46,7 @@ impl Exchanges {
         alpn: &str,
     ) -> Step {
         let done = self.connection.receive(books.now, request, datagram, books);
+        self.established = self.connection.quic().established();
         self.served |= books.served;
         self.count(books);
         match done {
@@ -58,10 +59,6 @@ impl Exchanges {
             Ok(()) if self.connection.finished() => Step::Finished,
             // A connection for so many requests has ended with the last, answered or refused.
             Ok(()) if books.ended && self.spent(most) => Step::Finished,
-            Ok(()) if !self.established && self.connection.quic().established() => {
-                self.established = true;
-                Step::Established
-            }
             Ok(()) => Step::Going,
         }
     }

@@ -267,9 +267,7 @@ impl Client {
         };
         let mut books = books(job, record, &mut self.replays, now);
         let most = job.requests_per_connection;
-        let step = exchanges.received(request, datagram, &mut books, most, job.alpn);
-        self.established |= step == Step::Established;
-        step
+        exchanges.received(request, datagram, &mut books, most, job.alpn)
     }
 
     /// Appends datagrams to `out`, at most `most`: all of [`Client::segment`] bytes but the last. Returns
@@ -337,7 +335,8 @@ impl Client {
         }
     }
 
-    /// The kind of handshake a QUIC connection had.
+    /// The kind of handshake a QUIC connection had, once it is complete: requests may be sent. One datagram may
+    /// bring both the end of the handshake and the end of the connection.
     pub fn quic_handshake(&self) -> Option<HandshakeSummary> {
         match &self.http {
             Http::H3(exchanges) => exchanges.handshake(),
