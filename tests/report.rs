@@ -12,7 +12,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use assert_cmd::Command;
-use bench::report::marks::{Candidate, Figure, Mark, marks, marks_of, may_win, winners};
+use bench::report::marks::{Candidate, Figure, Mark, SetupTime, marks, marks_of, may_win, winners};
 use bench::report::{markdown, terminal};
 use bench::results::store::{load, save, to_json};
 use bench::results::*;
@@ -264,6 +264,79 @@ fn the_text_of_a_measurement_tells_what_became_of_its_streams() {
     }
 }
 
+/// What `bench load` prints of one measurement over QUIC with short connections.
+#[test]
+fn the_text_of_a_measurement_tells_how_quic_fared() {
+    let counts = build::counts(4, 996, 990, 6);
+    let short = build::handshake("a", Protocol::H3, Resumption::ZeroRtt);
+    let mut m = build::short_connections(short, 800.0, counts).rounds[0].measurement.clone().unwrap();
+    let text = bench::report::measurement(&m);
+    for line in [
+        "https://localhost:20080/  HTTP/3, TLSv1.3, TLS13_AES_128_GCM_SHA256, X25519",
+        "1 connection (one for each 2 requests) to 127.0.0.1:20080, 2 threads",
+        "Handshakes   4 full, 996 resumed; early data accepted on 990, rejected on 6",
+        "First answer p50 0.456 ms, p99 0.577 ms from the connect",
+        "QUIC         a socket for each connection, payload up to 1200 bytes, round trip 0.150 ms",
+        "Datagrams    4\u{202f}000 sent, 2.00 a call, 80 bytes each; 3\u{202f}000 received, 1.50 a call, 100 bytes each",
+        "Path         nothing lost",
+    ] {
+        assert!(text.lines().any(|l| l == line), "`{line}` is not in {text}");
+    }
+    m.quic = Some(QuicHealth { packets_lost: 3, retries: 1, receive_drops: 2, ..QuicHealth::default() });
+    let text = bench::report::measurement(&m);
+    for line in [
+        "Datagrams    0 sent, n/a a call, n/a bytes each; 0 received, n/a a call, n/a bytes each",
+        "Path         3 packets lost, 1 Retry, 2 dropped at the receive buffer",
+    ] {
+        assert!(text.lines().any(|l| l == line), "`{line}` is not in {text}");
+    }
+    let kept = build::measurement(&cell("a", Protocol::H2, 1, 1), 9_000.0, 100.0);
+    let text = bench::report::measurement(&kept);
+    assert!(["QUIC", "Handshakes", "First answer"].iter().all(|word| !text.contains(word)), "{text}");
+}
+
+#[test]
+fn lost_datagrams_and_other_handshakes_are_marked_and_may_win() {
+    let settings = settings();
+    let summary = |cell: CellRecord, kind| {
+        let summary = stats::summarise(&cell, kind, &settings);
+        CellRecord { summary, ..cell }
+    };
+    let h3 = || measured(cell("a", Protocol::H3, 1, 1), 10_000.0, 98.0);
+    let closed = |drops, bend: &dyn Fn(&mut QuicHealth)| {
+        summary(http3::lossy(h3(), drops, bend), SectionKind::ClosedLoop)
+    };
+    for (name, cell, marked) in [
+        ("nothing", closed(Some(0), &|_| {}), false),
+        ("unknown", closed(None, &|_| {}), false),
+        ("one at the server", closed(Some(1), &|_| {}), true),
+        ("one at the generator", closed(Some(0), &|h| h.receive_drops = 1), true),
+        // A thousandth of the datagrams sent, and one more.
+        ("few lost", closed(None, &|h| h.packets_lost = h.datagrams_sent / 1000), false),
+        ("more lost", closed(None, &|h| h.packets_lost = h.datagrams_sent / 1000 + 1), true),
+    ] {
+        assert_eq!(marks(&cell, &settings), if marked { vec![Mark::Datagrams] } else { vec![] }, "{name}");
+        for (figure, on_it) in [(Figure::Rate, true), (Figure::Latency(99.0), true), (Figure::Cpu, false)] {
+            let carried = marks_of(figure, &cell, SectionKind::ClosedLoop, &settings);
+            assert_eq!(!carried.is_empty(), marked && on_it, "{name}");
+            assert!(may_win(figure, &cell, SectionKind::ClosedLoop, &settings), "{name}");
+        }
+    }
+    let kind = SectionKind::Handshake;
+    let of = |resumption, counts| {
+        let short = build::handshake("a", Protocol::H3, resumption);
+        summary(build::short_connections(short, 800.0, counts), kind)
+    };
+    let mixed = of(Resumption::Ticket, build::counts(1, 999, 0, 0));
+    assert_eq!(marks(&mixed, &settings), [Mark::OtherHandshakes]);
+    let p50 = Figure::Setup(SetupTime::P50);
+    assert!(may_win(p50, &mixed, kind, &settings));
+    assert_eq!(marks_of(p50, &mixed, kind, &settings), [Mark::OtherHandshakes]);
+    assert!(marks_of(Figure::Rate, &mixed, kind, &settings).is_empty());
+    let none = of(Resumption::Ticket, build::counts(1_000, 0, 0, 0));
+    assert!(marks(&none, &settings).is_empty() && !may_win(p50, &none, kind, &settings));
+}
+
 #[test]
 fn an_empty_run_is_a_report() {
     insta::assert_snapshot!(markdown(&empty()).unwrap());
@@ -479,6 +552,8 @@ fn any_round(number: u32) -> impl Strategy<Value = RoundRecord> {
             m.interrupted = odd && busy > 1.0;
             m.requests.failed = if odd { m.requests.ok / 100 } else { 0 };
             m.requests.started += m.requests.failed;
+            m.connection.handshakes = odd.then(|| build::counts(m.requests.ok, 0, 0, 0));
+            m.connection.first_response_us = m.latency_us.clone();
             build::round(number, m)
         });
     prop_oneof![lost, good]
@@ -491,7 +566,7 @@ fn any_results() -> impl Strategy<Value = Results> {
         cell
     });
     let cells = prop::collection::vec(cell, 0..4);
-    let kinds = vec![SectionKind::ClosedLoop, SectionKind::Setup, SectionKind::Ratio];
+    let kinds = vec![SectionKind::ClosedLoop, SectionKind::Setup, SectionKind::Ratio, SectionKind::Handshake];
     let label = "\\PC{0,20}|[|`<>\\n*_]{0,10}";
     (cells, label, prop::sample::select(kinds), any::<bool>()).prop_map(|(mut cells, label, kind, paired)| {
         for (i, cell) in cells.iter_mut().enumerate() {

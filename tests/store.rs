@@ -102,6 +102,50 @@ fn a_later_outcome_replaces_a_failed_one_and_never_loses_a_measurement() {
     }
 }
 
+/// Cells of one size are told apart by what becomes of their connections.
+#[test]
+fn an_outcome_finds_its_cell_among_those_of_one_size() {
+    let ways = [Resumption::Off, Resumption::Ticket, Resumption::ZeroRtt];
+    let of = |resumption| CellRecord {
+        resumption,
+        requests_per_connection: Some(1),
+        ..cell("a", Protocol::H3, 1, 1)
+    };
+    let mut plan = plan();
+    plan.sections[0].kind = SectionKind::Handshake;
+    plan.sections[0].cells = ways.map(of).to_vec();
+    let entry = |resumption, requests_per_connection| Entry::Round {
+        section: 0,
+        server: "a".into(),
+        protocol: Protocol::H3,
+        connections: 1,
+        concurrency: 1,
+        resumption,
+        requests_per_connection,
+        round: Box::new(lost_round(1, CellStatus::Failed, &format!("{resumption:?}"), &[])),
+    };
+    let mut journal = vec![Entry::Plan(Box::new(plan))];
+    journal.extend(ways.map(|resumption| entry(resumption, Some(1))));
+    let results = assemble(&journal).unwrap();
+    for (cell, resumption) in results.sections[0].cells.iter().zip(ways) {
+        assert_eq!(cell.summary.reasons[0], format!("{resumption:?}"));
+        assert_eq!((cell.resumption, cell.rounds.len()), (resumption, 1));
+    }
+    journal.push(entry(Resumption::Off, Some(9)));
+    let error = assemble(&journal).unwrap_err().0;
+    assert!(error.contains("cell a h3 1x1/off, 9 requests on each connection"), "{error}");
+}
+
+/// A journal of format 1.1 has no word of resumption.
+#[test]
+fn an_older_journal_is_of_connections_that_are_kept() {
+    let mut line = serde_json::to_value(&entries()[2]).unwrap();
+    for key in ["resumption", "requests_per_connection"] {
+        assert!(line.as_object_mut().unwrap().remove(key).is_some(), "{key}");
+    }
+    assert_eq!(serde_json::from_value::<Entry>(line).unwrap(), entries()[2]);
+}
+
 #[test]
 fn a_resumption_is_another_session() {
     let mut journal = entries();
@@ -140,7 +184,7 @@ fn a_journal_that_contradicts_its_plan_is_refused() {
     for (journal, part) in [
         (vec![], "does not begin with a plan"),
         (vec![stranger.clone()], "does not begin with a plan"),
-        (vec![Entry::Plan(Box::new(plan())), stranger], "cell c 1x1"),
+        (vec![Entry::Plan(Box::new(plan())), stranger], "cell c h1 1x1"),
         (vec![Entry::Plan(Box::new(plan())), start_entry("c", 1)], "server c"),
     ] {
         let error = assemble(&journal).unwrap_err().0;

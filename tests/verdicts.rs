@@ -4,9 +4,10 @@
 #[path = "common/results.rs"]
 mod build;
 
+use bench::results::handshake::others;
 use bench::results::stats::{little_law, median, percentile_key, spread, starved, summarise};
 use bench::results::*;
-use build::{cell, lost_round, measured, settings, with_rounds};
+use build::{cell, counts, handshake, idle, lost_round, measured, settings, short_connections, with_rounds};
 use proptest::prelude::*;
 
 fn summary(cell: &CellRecord) -> Summary {
@@ -369,6 +370,12 @@ fn a_server_that_speaks_another_protocol_is_told_by_its_errors() {
             "no HTTP/1.1 over TLS: alert-received-no-application-protocol",
         ),
         (
+            "no version of QUIC in common",
+            Protocol::H3,
+            error(Phase::Quic, "wrong-protocol", Some("the server offers version 0x1a2a3a4a, and not 1")),
+            "no HTTP/3 over QUIC: the server offers version 0x1a2a3a4a, and not 1",
+        ),
+        (
             "an answer of the other version",
             Protocol::H2c,
             error(Phase::Framing, "wrong-protocol", Some("the server answered HTTP/1.1")),
@@ -425,10 +432,18 @@ fn only_what_was_negotiated_is_measured_under_its_name() {
         negotiated("HTTP/2", tls, Some("http/1.1")),
         negotiated("HTTP/2", tls, None),
         negotiated("HTTP/2", None, Some("h2")),
+        negotiated("HTTP/3", tls, Some("h3")),
+        negotiated("HTTP/3", tls, Some("h3-29")),
+        negotiated("HTTP/3", tls, None),
+        negotiated("HTTP/2", tls, Some("h3")),
     ];
-    for (protocol, right) in
-        [(Protocol::H1, &[0, 1][..]), (Protocol::H1s, &[2, 3]), (Protocol::H2c, &[5]), (Protocol::H2, &[6])]
-    {
+    for (protocol, right) in [
+        (Protocol::H1, &[0, 1][..]),
+        (Protocol::H1s, &[2, 3]),
+        (Protocol::H2c, &[5]),
+        (Protocol::H2, &[6]),
+        (Protocol::H3, &[10]),
+    ] {
         for (index, negotiated) in all.iter().enumerate() {
             let mut cell = measured(cell("a", protocol, 50, 1), 50_000.0, 995.0);
             for m in cell.rounds.iter_mut().filter_map(|round| round.measurement.as_mut()) {
@@ -470,6 +485,140 @@ fn a_server_that_allows_fewer_streams_is_no_failure() {
         assert_eq!(s.effective_concurrency, effective);
     }
     assert_eq!(bent(|_| {}).effective_concurrency, None, "HTTP/1.1 has no streams");
+}
+
+/// Nothing was busy, and what a request took is what an acknowledgement may be held back.
+#[test]
+fn a_wait_for_acknowledgements_is_told_by_its_length() {
+    let reason = |protocol, mean_us: f64, bend: &dyn Fn(&mut RoundRecord)| {
+        let mut cell = idle(measured(cell("a", protocol, 1, 1), 1e6 / mean_us * 0.99, mean_us));
+        cell.rounds.iter_mut().for_each(bend);
+        summary(&cell)
+    };
+    let of = |mean_us, delay: Option<u64>, rtt: Option<f64>| {
+        let bend = move |r: &mut RoundRecord| {
+            let m = r.measurement.as_mut().unwrap();
+            m.latency_us.as_mut().unwrap().p50 = mean_us;
+            let health = m.quic.as_mut().unwrap();
+            (health.max_ack_delay_us, health.smoothed_rtt_us) = (delay, rtt);
+        };
+        reason(Protocol::H3, mean_us, &bend).bound_reason
+    };
+    let text = of(26_000.0, Some(25_000), Some(200.0)).unwrap();
+    assert!(text.starts_with("each request costs about the server's max_ack_delay (25 ms; 25."), "{text}");
+    assert!(of(100_000.0, Some(100_000), None).unwrap().contains("max_ack_delay (100 ms;"));
+    assert!(of(25_500.0, None, None).is_some(), "25 ms is the default of RFC 9000");
+    // Within a tenth of the delay and a round trip, and not beyond.
+    for (mean_us, rtt, told) in [
+        (23_000.0, 0.0, true),
+        (22_000.0, 0.0, false),
+        (27_300.0, 0.0, true),
+        (28_500.0, 0.0, false),
+        (28_500.0, 2_000.0, true),
+        (50.0, 0.0, false),
+    ] {
+        assert_eq!(of(mean_us, Some(25_000), Some(rtt)).is_some(), told, "{mean_us} µs, {rtt} µs");
+    }
+    // Over TCP, or where somebody was busy, it is chance.
+    let nothing = |_: &mut RoundRecord| {};
+    let over_tcp = reason(Protocol::H2, 26_000.0, &nothing);
+    assert_eq!((over_tcp.bound, over_tcp.bound_reason), (Some(Bound::Neither), None));
+    let busy = |r: &mut RoundRecord| r.server.as_mut().unwrap().busiest_thread = Some(0.97);
+    let busy = reason(Protocol::H3, 26_000.0, &busy);
+    assert_eq!((busy.bound, busy.bound_reason), (Some(Bound::Server), None));
+}
+
+/// The rate follows from the mean; where a tail moves that, the median still tells.
+#[test]
+fn a_median_near_the_delay_tells_of_a_wait_too() {
+    let mut cell = idle(measured(cell("a", Protocol::H3, 1, 1), 54.0, 18_500.0));
+    for m in cell.rounds.iter_mut().filter_map(|round| round.measurement.as_mut()) {
+        m.latency_us.as_mut().unwrap().p50 = 26_300.0;
+    }
+    let text = summary(&cell).bound_reason.unwrap();
+    assert!(text.contains("26.3 ms each"), "{text}");
+}
+
+fn of_handshakes(resumption: Resumption, handshakes: Handshakes) -> (CellRecord, Summary) {
+    let mut cell = short_connections(handshake("a", Protocol::H3, resumption), 800.0, handshakes);
+    let summary = summarise(&cell, SectionKind::Handshake, &settings());
+    cell.summary = summary.clone();
+    (cell, summary)
+}
+
+#[test]
+fn handshakes_of_another_kind_are_told_and_none_of_the_kind_is_no_figure() {
+    use Resumption::{Off, Ticket, ZeroRtt};
+    for (resumption, handshakes, verdict, told) in [
+        (Off, counts(1_000, 0, 0, 0), Verdict::Valid, None),
+        (Ticket, counts(0, 1_000, 0, 0), Verdict::Valid, None),
+        (ZeroRtt, counts(0, 1_000, 1_000, 0), Verdict::Valid, None),
+        (Ticket, counts(1, 999, 0, 0), Verdict::Valid, Some("3 of 3\u{202f}000 handshakes were full")),
+        (
+            ZeroRtt,
+            counts(2, 998, 990, 8),
+            Verdict::Valid,
+            Some("30 of 3\u{202f}000 handshakes took no early data (24 rejected it, 6 were full)"),
+        ),
+        (
+            Ticket,
+            counts(1_000, 0, 0, 0),
+            Verdict::Absent,
+            Some("no handshake was resumed, all 1\u{202f}000 were full"),
+        ),
+        (ZeroRtt, counts(0, 1_000, 0, 1_000), Verdict::Absent, Some("no early data was accepted")),
+        // The tool's own fault.
+        (
+            Off,
+            counts(1, 999, 0, 0),
+            Verdict::Failed,
+            Some("999 handshakes were resumed where none was to be"),
+        ),
+        (Ticket, counts(0, 1_000, 1_000, 0), Verdict::Failed, Some("had early data where none was to be")),
+    ] {
+        let (cell, summary) = of_handshakes(resumption, handshakes);
+        assert_eq!(summary.verdict, verdict, "{resumption:?} {handshakes:?}: {:?}", summary.reasons);
+        let found = others(&cell).or(summary.reasons.first().cloned());
+        match told {
+            None => assert_eq!(found, None),
+            Some(text) => assert!(found.as_ref().is_some_and(|f| f.contains(text)), "{text}: {found:?}"),
+        }
+        assert_eq!(summary.handshake.is_some(), verdict == Verdict::Valid);
+    }
+}
+
+#[test]
+fn the_figures_of_connections_are_medians_over_the_rounds() {
+    let (_, s) = of_handshakes(Resumption::Ticket, counts(1, 999, 0, 0));
+    let figures = s.handshake.unwrap();
+    let value = |median: Option<Median>| median.unwrap().value;
+    assert_eq!(value(figures.connections_per_second), 100.0);
+    assert_eq!(s.requests_per_second, Some(200.0), "two requests on each");
+    let times = [figures.min_us, figures.p50_us, figures.p99_us, figures.first_response_p50_us].map(value);
+    assert!(
+        times.is_sorted_by(|a, b| *a <= *b * 1.3) && times[1] > 700.0 && times[3] > times[1],
+        "{times:?}"
+    );
+    // 19.2 s of CPU over a thousand connections.
+    assert_eq!(value(figures.server_cpu_us_per_connection), 19_200.0);
+    assert_eq!(figures.handshakes, counts(3, 2_997, 0, 0));
+    // In a closed loop the handshakes come before the window; without TLS there are none.
+    let kept = summary(&measured(cell("a", Protocol::H3, 1, 1), 10_000.0, 99.0));
+    assert_eq!(kept.handshake, None);
+    let clear = summarise(
+        &measured(cell("a", Protocol::H1, 20, 1), 10_000.0, 1_980.0),
+        SectionKind::Setup,
+        &settings(),
+    );
+    assert_eq!(clear.handshake, None);
+}
+
+/// One connection at a time leaves nothing to keep in flight.
+#[test]
+fn a_handshake_cell_is_never_starved() {
+    let (_, s) = of_handshakes(Resumption::Off, counts(1_000, 0, 0, 0));
+    assert!(s.in_flight.is_some_and(|n| n < 0.1), "{:?}", s.in_flight);
+    assert_eq!(s.verdicts, [Verdict::Valid]);
 }
 
 #[test]

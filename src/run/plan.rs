@@ -107,6 +107,7 @@ pub(crate) const PROBE_TIMEOUT: Span = Span::from_secs(2);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::results::SocketMode;
     use crate::run::fixture;
     use crate::scenario::Cell;
 
@@ -142,6 +143,25 @@ mod tests {
         for (connections, cpus) in [(1, &[4][..]), (2, &[4, 5]), (50, &[4, 5, 6])] {
             let plan = cell(&scenario, &visit(Protocol::H1, connections), PORTS);
             assert_eq!((plan.threads as usize, &plan.cpus[..]), (cpus.len(), cpus), "C = {connections}");
+        }
+    }
+
+    #[test]
+    fn a_handshake_section_replaces_its_connections_and_says_what_they_resume() {
+        let mut scenario = fixture::scenario(1, &["a"], &[&[Protocol::H3]], &[1]);
+        let section = &mut scenario.sections[0];
+        section.kind = SectionKind::Handshake;
+        section.limit = SectionLimit::Requests(3000);
+        (section.socket, section.pacing) = (SocketMode::Shared, true);
+        for (requests, keepalive) in [(1, false), (3, true)] {
+            let resumption = Resumption::ZeroRtt;
+            let short = Cell { resumption, requests_per_connection: Some(requests), ..Cell::new(1, 1) };
+            let plan = cell(&scenario, &Visit { cell: short, ..visit(Protocol::H3, 1) }, PORTS);
+            assert_eq!((plan.requests_per_connection, plan.keepalive), (Some(requests), keepalive));
+            assert_eq!((plan.resumption, plan.limit), (resumption, Limit::Requests(3000)));
+            let quic = Quic { socket: SocketMode::Shared, pacing: true, ..Quic::default() };
+            assert_eq!(plan.quic, quic);
+            assert_eq!(plan.target.addresses, ["127.0.0.1:20443"], "the number of the TLS port");
         }
     }
 

@@ -226,6 +226,34 @@ mod tests {
         assert_eq!(order, expected);
     }
 
+    /// The plan of a run and its outcomes agree on what tells cells apart.
+    #[test]
+    fn cells_of_one_size_are_told_apart_by_their_resumption() {
+        use crate::results::{Resumption, SectionKind, store};
+
+        let mut scenario = fixture::scenario(1, &["a"], &[&[Protocol::H3, Protocol::H1s]], &[1]);
+        scenario.sections[0].kind = SectionKind::Handshake;
+        scenario.sections[0].cells = Resumption::ALL
+            .map(|resumption| Cell { resumption, requests_per_connection: Some(2), ..Cell::new(1, 1) })
+            .to_vec();
+        let plan = results(&scenario, session(vec![], fixture::environment(), "now".into()));
+        let names: Vec<String> = plan.sections[0].cells.iter().map(|cell| cell.key().to_string()).collect();
+        let each = "requests on each connection";
+        let ways = ["h3 1x1/off", "h3 1x1/ticket", "h3 1x1/0rtt", "h1s 1x1/off", "h1s 1x1/ticket"];
+        assert_eq!(names, ways.map(|way| format!("{way}, 2 {each}")));
+        let mut entries = vec![Entry::Plan(Box::new(plan))];
+        for visit in visits(&scenario) {
+            let reason = visit.key().to_string();
+            let round = without_measurement(&visit, 0, CellStatus::Failed, reason, vec![]);
+            entries.push(entry(&scenario, &visit, round));
+        }
+        let folded = store::assemble(&entries).unwrap();
+        for cell in &folded.sections[0].cells {
+            assert_eq!(cell.rounds.len(), 1);
+            assert_eq!(cell.summary.reasons, [cell.key().to_string()]);
+        }
+    }
+
     #[test]
     fn the_death_of_a_server_is_the_reason() {
         let scenario = fixture::scenario(1, &["a"], &[&[Protocol::H1]], &[1]);

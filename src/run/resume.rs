@@ -178,15 +178,22 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::results::{Protocol, RoundRecord, StartRecord, store};
+    use crate::results::{Protocol, Resumption, RoundRecord, StartRecord, store};
     use crate::run::fixture;
     use crate::run::record::{session, without_measurement};
     use crate::run::schedule::{self, Start};
+    use crate::scenario::Cell;
 
     type Change<'a> = &'a dyn Fn(&mut Results);
 
     fn scenario() -> Scenario {
-        fixture::scenario(3, &["a", "b"], &[&[Protocol::H1], &[Protocol::H1, Protocol::H1s]], &[1, 10])
+        let sections: [&[Protocol]; 2] = [&[Protocol::H1], &[Protocol::H1s, Protocol::H3]];
+        let mut scenario = fixture::scenario(3, &["a", "b"], &sections, &[1, 10]);
+        // Cells of one size, told apart by what becomes of their connections.
+        scenario.sections[1].cells = [Resumption::Off, Resumption::Ticket]
+            .map(|resumption| Cell { resumption, requests_per_connection: Some(1), ..Cell::new(1, 1) })
+            .to_vec();
+        scenario
     }
 
     fn plan(scenario: &Scenario) -> Results {

@@ -59,7 +59,7 @@ fn check(
     match kind {
         SectionKind::Ratio => check_pair(&protocols, servers)?,
         SectionKind::ClosedLoop | SectionKind::Setup | SectionKind::Handshake => {
-            check_offered(&protocols, servers)?
+            check_offered(&protocols, servers)?;
         }
     }
     let resumptions = handshake::resumptions(raw, kind, &protocols)?;

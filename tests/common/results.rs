@@ -308,6 +308,16 @@ fn health(ok: u64) -> QuicHealth {
     }
 }
 
+/// A cell of a section of kind `handshake`, two requests on each connection.
+pub fn handshake(server: &str, protocol: Protocol, resumption: Resumption) -> CellRecord {
+    CellRecord { resumption, requests_per_connection: Some(2), ..cell(server, protocol, 1, 1) }
+}
+
+/// Handshakes of each kind.
+pub fn counts(full: u64, resumed: u64, early_accepted: u64, early_rejected: u64) -> Handshakes {
+    Handshakes { full, resumed, early_accepted, early_rejected }
+}
+
 /// A cell of a section of kind `handshake`: a thousand short connections, one at a time, established in
 /// so many µs each, with handshakes of these kinds in each round.
 pub fn short_connections(mut cell: CellRecord, setup_us: f64, handshakes: Handshakes) -> CellRecord {

@@ -2,7 +2,9 @@
 
 use bench::results::*;
 
-use super::build::{cell, empty, idle, lost_round, measured, server, short_connections, summarised};
+use super::build::{
+    cell, counts, empty, handshake, idle, lost_round, measured, server, short_connections, summarised,
+};
 
 /// A run over HTTP/3 with all that it adds: starvation, drops, a server that waits for acknowledgements,
 /// one that does not answer over UDP, one that is not there, resumption of every degree.
@@ -160,16 +162,6 @@ fn odd_setup() -> Vec<CellRecord> {
         })
     });
     cells.collect()
-}
-
-/// A cell of the handshake section.
-pub(crate) fn handshake(server: &str, protocol: Protocol, resumption: Resumption) -> CellRecord {
-    CellRecord { resumption, requests_per_connection: Some(2), ..cell(server, protocol, 1, 1) }
-}
-
-/// Handshakes of each kind.
-pub(crate) fn counts(full: u64, resumed: u64, early_accepted: u64, early_rejected: u64) -> Handshakes {
-    Handshakes { full, resumed, early_accepted, early_rejected }
 }
 
 fn odd_handshakes() -> Vec<CellRecord> {

@@ -84,111 +84,13 @@ fn the_cells_of_http2_have_mistakes_of_their_own() {
 /// What is said of connections, with a server that has every protocol.
 #[test]
 fn handshakes_and_resumption_have_mistakes_of_their_own() {
-    let of = |section: &str| {
-        let section = format!("[[section]]\ntitle = \"t\"\n{section}\n");
+    for (first, rest, message) in CONNECTION_MISTAKES {
+        let section = format!("[[section]]\ntitle = \"t\"\n{first}{rest}\n");
         let text = text("", &server("a", "[\"h1\", \"h1s\", \"h2c\", \"h2\", \"h3\"]"), &section);
-        check_text(&text, &Overrides::default()).map(|_| ()).map_err(|error| {
-            let error = error.to_string();
-            error.split_once("section[1]").map_or(error.clone(), |(_, rest)| rest.to_owned())
-        })
-    };
-    let handshake =
-        |rest: &str| format!("kind = \"handshake\"\nprotocols = [\"h3\", \"h2\", \"h1s\"]\n{rest}");
-    for (section, message) in [
-        (handshake(""), None),
-        (handshake("resumption = [\"off\", \"ticket\", \"0rtt\"]\nconnections = 50\nconcurrency = 50"), None),
-        (handshake("resumption = \"ticket\"\nrequests = 3\nsocket = \"shared\"\npacing = true"), None),
-        ("kind = \"setup\"\nprotocols = [\"h3\"]\nresumption = \"0rtt\"".into(), None),
-        ("kind = \"ratio\"\nprotocols = [\"h3\", \"h1s\"]\ncells = [\"1x1\"]".into(), None),
-        (
-            handshake("cells = [\"1x1\"]"),
-            Some(
-                ".cells: a handshake section has one load; write `connections` for how many in all, and \
-                 `concurrency` for how many at the same time",
-            ),
-        ),
-        (
-            handshake("duration = \"1s\""),
-            Some(
-                ".duration: a window of a handshake section ends with a number of connections; write `connections`",
-            ),
-        ),
-        (
-            handshake("connections = 9\nconcurrency = 10"),
-            Some(".connections: 9 connections in all are too few for 10 at the same time; write 10 or more"),
-        ),
-        (
-            handshake("concurrency = 1001"),
-            Some(
-                ".concurrency: 1000 connections in all are too few for 1001 at the same time; write 1001 or more",
-            ),
-        ),
-        (
-            handshake("connections = 5000\nconcurrency = 2000"),
-            Some(
-                ".concurrency: 2000 connections need 2064 open files and the hard limit is 1024; write at most \
-                 960 connections, or raise the limit as root with `ulimit -Hn 2064`",
-            ),
-        ),
-        (handshake("requests = 0"), Some(".requests: 0 requests on each connection; write 1 to 1000000")),
-        (
-            handshake("resumption = []"),
-            Some(".resumption: no resumption in the list; write at least one of off, ticket, 0rtt"),
-        ),
-        (
-            handshake("resumption = [\"off\", \"off\"]"),
-            Some(".resumption[2]: off is listed twice; leave one out"),
-        ),
-        (
-            handshake("resumption = [\"ticket\"]\nwarmup = \"0s\""),
-            Some(
-                ".warmup: no warm-up, in which the first connections get the tickets that later ones present; \
-                 write one like `500ms`, or leave it out",
-            ),
-        ),
-        (
-            "kind = \"handshake\"\nprotocols = [\"h2\", \"h2c\"]".into(),
-            Some(
-                ".protocols[2]: h2c has no handshake; write `h3`, `h2` or `h1s`, or `kind = \"setup\"` for how \
-                 fast connections open",
-            ),
-        ),
-        (
-            "kind = \"handshake\"\nprotocols = [\"h2\"]\nresumption = [\"off\", \"0rtt\"]".into(),
-            Some(
-                ".resumption[2]: early data is sent over h3 alone, and h2 cannot have it; write `\"ticket\"`, or \
-                 another protocol",
-            ),
-        ),
-        (
-            "kind = \"setup\"\nprotocols = [\"h3\", \"h2\"]\nresumption = \"0rtt\"".into(),
-            Some(
-                ".resumption: early data is sent over h3 alone, and h2 cannot have it; write `\"ticket\"`, or \
-                 another protocol",
-            ),
-        ),
-        (
-            "kind = \"ratio\"\nprotocols = [\"h3\", \"h2\"]\ncells = [\"1x1\"]\nresumption = \"ticket\""
-                .into(),
-            Some(
-                ".resumption: a ratio compares connections that are kept, whose handshakes come before the \
-                 window; leave it out, or write `kind = \"handshake\"`",
-            ),
-        ),
-        (
-            "kind = \"ratio\"\nprotocols = [\"h3\", \"h2c\"]\ncells = [\"1x1\"]".into(),
-            Some(
-                ".protocols[2]: h3 runs over QUIC and h2c in cleartext, on different listeners; a ratio compares \
-                 two protocols of one, like `[\"h3\", \"h2\"]`",
-            ),
-        ),
-        (
-            "kind = \"closed-loop\"\nprotocol = \"h2\"\ncells = [\"1x1\"]\npacing = true".into(),
-            Some(".pacing: is about QUIC, and the section has no h3; leave it out"),
-        ),
-    ] {
-        let found = of(&section).err();
-        assert_eq!(found.as_deref(), message, "{section}");
+        let found = check_text(&text, &Overrides::default()).err().map(|error| error.to_string());
+        let found =
+            found.as_deref().map(|error| error.split_once("section[1]").map_or(error, |(_, rest)| rest));
+        assert_eq!(found, *message, "{section}");
     }
 }
 
@@ -365,3 +267,113 @@ const MISTAKES: &[(&str, &str)] = &[
     ("connections = 100", "connections = 100\ncells = [\"10x2\"]"),
     ("connections = 100", "connections = 100\nrounds = 2"),
 ];
+
+/// What is said of connections: the first part of a section, the rest of it, and its mistake.
+const CONNECTION_MISTAKES: &[(&str, &str, Option<&str>)] = &[
+    (HANDSHAKE, "", None),
+    (HANDSHAKE, "resumption = [\"off\", \"ticket\", \"0rtt\"]\nconnections = 50\nconcurrency = 50", None),
+    (HANDSHAKE, "resumption = \"ticket\"\nrequests = 3\nsocket = \"shared\"\npacing = true", None),
+    ("", "kind = \"setup\"\nprotocols = [\"h3\"]\nresumption = \"0rtt\"", None),
+    ("", "kind = \"ratio\"\nprotocols = [\"h3\", \"h1s\"]\ncells = [\"1x1\"]", None),
+    (
+        HANDSHAKE,
+        "cells = [\"1x1\"]",
+        Some(
+            ".cells: a handshake section has one load; write `connections` for how many in all, and \
+                 `concurrency` for how many at the same time",
+        ),
+    ),
+    (
+        HANDSHAKE,
+        "duration = \"1s\"",
+        Some(
+            ".duration: a window of a handshake section ends with a number of connections; write `connections`",
+        ),
+    ),
+    (
+        HANDSHAKE,
+        "connections = 9\nconcurrency = 10",
+        Some(".connections: 9 connections in all are too few for 10 at the same time; write 10 or more"),
+    ),
+    (
+        HANDSHAKE,
+        "concurrency = 1001",
+        Some(
+            ".concurrency: 1000 connections in all are too few for 1001 at the same time; write 1001 or more",
+        ),
+    ),
+    (
+        HANDSHAKE,
+        "connections = 5000\nconcurrency = 2000",
+        Some(
+            ".concurrency: 2000 connections need 2064 open files and the hard limit is 1024; write at most \
+                 960 connections, or raise the limit as root with `ulimit -Hn 2064`",
+        ),
+    ),
+    (HANDSHAKE, "requests = 0", Some(".requests: 0 requests on each connection; write 1 to 1000000")),
+    (
+        HANDSHAKE,
+        "resumption = []",
+        Some(".resumption: no resumption in the list; write at least one of off, ticket, 0rtt"),
+    ),
+    (
+        HANDSHAKE,
+        "resumption = [\"off\", \"off\"]",
+        Some(".resumption[2]: off is listed twice; leave one out"),
+    ),
+    (
+        HANDSHAKE,
+        "resumption = [\"ticket\"]\nwarmup = \"0s\"",
+        Some(
+            ".warmup: no warm-up, in which the first connections get the tickets that later ones present; \
+                 write one like `500ms`, or leave it out",
+        ),
+    ),
+    (
+        "",
+        "kind = \"handshake\"\nprotocols = [\"h2\", \"h2c\"]",
+        Some(
+            ".protocols[2]: h2c has no handshake; write `h3`, `h2` or `h1s`, or `kind = \"setup\"` for how \
+                 fast connections open",
+        ),
+    ),
+    (
+        "",
+        "kind = \"handshake\"\nprotocols = [\"h2\"]\nresumption = [\"off\", \"0rtt\"]",
+        Some(
+            ".resumption[2]: early data is sent over h3 alone, and h2 cannot have it; write `\"ticket\"`, or \
+                 another protocol",
+        ),
+    ),
+    (
+        "",
+        "kind = \"setup\"\nprotocols = [\"h3\", \"h2\"]\nresumption = \"0rtt\"",
+        Some(
+            ".resumption: early data is sent over h3 alone, and h2 cannot have it; write `\"ticket\"`, or \
+                 another protocol",
+        ),
+    ),
+    (
+        "",
+        "kind = \"ratio\"\nprotocols = [\"h3\", \"h2\"]\ncells = [\"1x1\"]\nresumption = \"ticket\"",
+        Some(
+            ".resumption: a ratio compares connections that are kept, whose handshakes come before the \
+                 window; leave it out, or write `kind = \"handshake\"`",
+        ),
+    ),
+    (
+        "",
+        "kind = \"ratio\"\nprotocols = [\"h3\", \"h2c\"]\ncells = [\"1x1\"]",
+        Some(
+            ".protocols[2]: h3 runs over QUIC and h2c in cleartext, on different listeners; a ratio compares \
+                 two protocols of one, like `[\"h3\", \"h2\"]`",
+        ),
+    ),
+    (
+        "",
+        "kind = \"closed-loop\"\nprotocol = \"h2\"\ncells = [\"1x1\"]\npacing = true",
+        Some(".pacing: is about QUIC, and the section has no h3; leave it out"),
+    ),
+];
+
+const HANDSHAKE: &str = "kind = \"handshake\"\nprotocols = [\"h3\", \"h2\", \"h1s\"]\n";
