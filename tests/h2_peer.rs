@@ -8,7 +8,7 @@ use std::{
 };
 
 use bench::proto::exchange::{Failure, Responses};
-use bench::proto::h2::{Config, Connection, ErrorCode, Request};
+use bench::proto::h2::{Config, Connection, Request};
 use bytes::Bytes;
 use h2::{Reason, RecvStream, SendStream, server::SendResponse};
 use http::{HeaderMap, HeaderValue, Response};
@@ -113,7 +113,7 @@ async fn run(case: &Case) {
         assert_eq!(told.len(), case.requests, "all requests were sent");
     }
     for (number, told) in told.iter().enumerate() {
-        let end = told.end.expect("a request is answered or has failed");
+        let end = told.end.as_ref().expect("a request is answered or has failed");
         let plan = case.plan(number);
         let why =
             format!("request {number}, {plan:?}: {end:?}, {:?}, {} bytes", told.status, told.body.len());
@@ -131,7 +131,7 @@ async fn run(case: &Case) {
             // What the server had queued goes with its connection, but for the word that it has read enough.
             Err(Failure::Reset { code: 0, .. }) => assert!(plan.early && case.is_cut_off(), "{why}"),
             Err(Failure::Reset { code, .. }) => {
-                assert!(plan.reset.is_some_and(|(_, reason)| u64::from(u32::from(reason)) == code), "{why}");
+                assert!(plan.reset.is_some_and(|(_, reason)| u64::from(u32::from(reason)) == *code), "{why}");
             }
             Err(Failure::Cancelled) => assert!(plan.cancelled.is_some(), "{why}"),
             Err(Failure::Closed) => assert!(case.is_cut_off(), "{why}"),

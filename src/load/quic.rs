@@ -176,6 +176,7 @@ impl Worker<'_> {
             return Ok(());
         };
         slot.receiving = completion.more;
+        let ok = self.record.now().requests.ok;
         let mut step = Step::Going;
         if completion.result >= 0 {
             if let Some(received) = self.ring.datagrams(completion) {
@@ -197,6 +198,8 @@ impl Worker<'_> {
         } else {
             step = self.receive_failed(index, completion.result);
         }
+        self.handshaken(index);
+        self.slots[index as usize].note_first_response(&mut self.record, ok, self.now);
         self.after(index, step)?;
         let slot = &mut self.slots[index as usize];
         if !completion.more && slot.generation == generation && slot.link != Link::Down {
@@ -204,6 +207,20 @@ impl Worker<'_> {
             self.ring.recv_datagrams(index, index, generation)?;
         }
         Ok(())
+    }
+
+    /// Notes a handshake that is complete, though what came with its end may have ended the connection as well.
+    fn handshaken(&mut self, index: u32) {
+        let slot = &self.slots[index as usize];
+        if slot.link != Link::Connecting {
+            return;
+        }
+        let Some(handshake) = slot.client.quic_handshake() else { return };
+        self.established(index);
+        self.record.handshake(handshake.resumed);
+        if let Some(accepted) = handshake.early {
+            self.record.early_data(accepted);
+        }
     }
 
     fn receive_failed(&self, index: u32, negated: i32) -> Step {
@@ -245,7 +262,10 @@ impl Worker<'_> {
                 datagrams.counts.strays += 1;
                 continue;
             };
+            let ok = self.record.now().requests.ok;
             let step = slot.client.received_datagram(&mut self.job, &mut self.record, self.now, datagram);
+            slot.note_first_response(&mut self.record, ok, self.now);
+            self.handshaken(index);
             self.after(index, step)?;
         }
         if !completion.more {

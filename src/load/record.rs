@@ -526,6 +526,14 @@ impl Record {
         self.setups.record(span);
     }
 
+    /// The server took early data, or did not.
+    pub fn early_data(&mut self, accepted: bool) {
+        if self.stage == Stage::Window {
+            let Handshakes { early_accepted, early_rejected, .. } = &mut self.handshakes;
+            *(if accepted { early_accepted } else { early_rejected }) += 1;
+        }
+    }
+
     /// A TLS handshake was completed.
     pub fn handshake(&mut self, resumed: bool) {
         if self.stage == Stage::Window {

@@ -122,6 +122,17 @@ pub(super) struct Slot {
     pub(super) timer: Option<Instant>,
 }
 
+impl Slot {
+    /// Takes the time to the connection's first ok response if that is what happened since there were `ok`.
+    #[inline]
+    pub(super) fn note_first_response(&mut self, record: &mut Record, ok: u64, now: Instant) {
+        if self.unanswered && record.now().requests.ok > ok {
+            self.unanswered = false;
+            record.first_response(self.begun, now);
+        }
+    }
+}
+
 /// A worker: made on its thread, run to its end.
 pub struct Worker<'a> {
     pub(super) ring: Ring,
@@ -574,10 +585,7 @@ impl<'a> Worker<'a> {
             errno if errno == -(Errno::ENOBUFS as i32) => Step::Going,
             errno => Step::Failed(errno_fault(Phase::Read, errno)),
         };
-        if slot.unanswered && self.record.now().requests.ok > ok {
-            slot.unanswered = false;
-            self.record.first_response(slot.begun, self.now);
-        }
+        slot.note_first_response(&mut self.record, ok, self.now);
         self.after(index, step)?;
         let slot = &mut self.slots[index as usize];
         if !completion.more && slot.generation == completion.token.generation && slot.link != Link::Down {
@@ -723,7 +731,7 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    fn established(&mut self, index: u32) {
+    pub(super) fn established(&mut self, index: u32) {
         let slot = &mut self.slots[index as usize];
         slot.link = Link::Up;
         slot.tried = true;

@@ -17,7 +17,7 @@ use crate::proto::h2 as http2;
 use crate::proto::h3 as http3;
 use crate::proto::quic::{HandshakeSummary, Health};
 use crate::proto::tls::{Tls, TlsError, TlsState};
-use crate::results::{Negotiated, Phase, Stall};
+use crate::results::{Negotiated, Phase, Resumption, Stall};
 use crate::time::{Instant, Span};
 
 /// What all connections of a worker have in common.
@@ -32,6 +32,8 @@ pub struct Job {
     /// Requests after which a connection is replaced, whatever the server would allow; `u32::MAX`: never.
     /// With a limit, `concurrency` is 1.
     pub requests_per_connection: u32,
+    /// What connections make of earlier ones' sessions.
+    pub resumption: Resumption,
     /// What an ok response is.
     pub expect: Expectation,
     /// The protocol's name in ALPN (RFC 7301); empty without TLS.
@@ -267,9 +269,7 @@ impl Client {
         };
         let mut books = books(job, record, &mut self.replays, now);
         let most = job.requests_per_connection;
-        let step = exchanges.received(request, datagram, &mut books, most, job.alpn);
-        self.established |= step == Step::Established;
-        step
+        exchanges.received(request, datagram, &mut books, most, job.alpn)
     }
 
     /// Appends datagrams to `out`, at most `most`: all of [`Client::segment`] bytes but the last. Returns
@@ -337,7 +337,8 @@ impl Client {
         }
     }
 
-    /// The kind of handshake a QUIC connection had.
+    /// The kind of handshake a QUIC connection had, once it is complete: requests may be sent. One datagram may
+    /// bring both the end of the handshake and the end of the connection.
     pub fn quic_handshake(&self) -> Option<HandshakeSummary> {
         match &self.http {
             Http::H3(exchanges) => exchanges.handshake(),
