@@ -408,6 +408,7 @@ fn build_worker<'a>(
         concurrency: plan.concurrency,
         head_request: plan.request.method == "HEAD",
         requests_per_connection: requests_per_connection(plan).unwrap_or(u32::MAX),
+        resumption: plan.resumption,
         expect: prepared.expect.clone(),
         alpn: plan.protocol.alpn().unwrap_or_default(),
         tls: prepared.tls.as_ref().map(|tls| (Arc::clone(&tls.config), tls.name.clone())),

@@ -5,7 +5,7 @@ use super::{Birth, Job, Step, fault, framing_fault, wrong_protocol};
 use crate::load::record::Fault;
 use crate::proto::h3::{Config, Connection, Ended, ErrorCode, Request};
 use crate::proto::quic::{Closed, HandshakeSummary, Health, Violation};
-use crate::results::{Negotiated, Phase};
+use crate::results::{Negotiated, Phase, Resumption};
 use crate::time::{Instant, Span};
 
 /// The exchanges under way.
@@ -19,6 +19,10 @@ pub(super) struct Exchanges {
     /// Requests that ended on this connection, answered or not.
     carried: u32,
     established: bool,
+    /// Tickets are wanted: a connection that has done its work stays until it has what the server gives at
+    /// the end of the handshake, but no longer than until this.
+    wants_tickets: bool,
+    lingers_until: Option<Instant>,
 }
 
 impl Exchanges {
@@ -31,7 +35,16 @@ impl Exchanges {
         let connection =
             Connection::new(config, tls.clone(), name.clone(), birth.connection_id, birth.seed, birth.now)
                 .map_err(|error| fault(Phase::Quic, "tls", &error.to_string()))?;
-        Ok(Self { connection, fresh: None, last: 0, served: false, carried: 0, established: false })
+        Ok(Self {
+            connection,
+            fresh: None,
+            last: 0,
+            served: false,
+            carried: 0,
+            established: false,
+            wants_tickets: job.resumption != Resumption::Off,
+            lingers_until: None,
+        })
     }
 
     /// Takes a datagram in; requests to be sent again are added to `replays`. The connection is finished after
@@ -58,9 +71,19 @@ impl Exchanges {
             )),
             Ok(()) if self.connection.finished() => Step::Finished,
             // A connection for so many requests has ended with the last, answered or refused.
-            Ok(()) if books.ended && self.spent(most) => Step::Finished,
+            Ok(()) if self.spent(most) => self.done(books.now),
             Ok(()) => Step::Going,
         }
+    }
+
+    /// It has done its work. Tickets come behind the handshake's end, which with early data comes after the
+    /// answer.
+    fn done(&mut self, now: Instant) -> Step {
+        if !self.wants_tickets || self.connection.quic().confirmed() {
+            return Step::Finished;
+        }
+        let until = *self.lingers_until.get_or_insert(now + LINGER);
+        if now >= until { Step::Finished } else { Step::Going }
     }
 
     /// With a limit there is one request at a time, so that at most one ended.
@@ -77,6 +100,9 @@ impl Exchanges {
 
     /// Does what is due at `now`.
     pub(super) fn elapse(&mut self, now: Instant, alpn: &str) -> Step {
+        if self.lingers_until.is_some_and(|until| now >= until) {
+            return Step::Finished;
+        }
         match self.connection.elapse(now) {
             Ok(()) => Step::Going,
             Err(ended) => self.ended(&ended, alpn),
@@ -115,7 +141,7 @@ impl Exchanges {
 
     #[inline]
     pub(super) fn room(&self) -> u32 {
-        self.connection.room()
+        if self.lingers_until.is_some() { 0 } else { self.connection.room() }
     }
 
     #[inline]
@@ -147,7 +173,10 @@ impl Exchanges {
 
     #[inline]
     pub(super) fn deadline(&self) -> Option<Instant> {
-        self.connection.deadline()
+        match (self.connection.deadline(), self.lingers_until) {
+            (Some(at), Some(until)) => Some(at.min(until)),
+            (at, until) => at.or(until),
+        }
     }
 
     pub(super) fn shrink(&mut self) {
@@ -215,3 +244,5 @@ impl Exchanges {
 /// CRYPTO_ERROR with the alert no_application_protocol (RFC 9001 §8.1).
 const NO_APPLICATION_PROTOCOL: u64 = 0x178;
 const TRANSPORT_NO_ERROR: u64 = 0;
+/// A server that says no HANDSHAKE_DONE for so long is not waited for.
+const LINGER: Span = Span::from_millis(100);

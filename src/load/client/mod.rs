@@ -17,7 +17,7 @@ use crate::proto::h2 as http2;
 use crate::proto::h3 as http3;
 use crate::proto::quic::{HandshakeSummary, Health};
 use crate::proto::tls::{Tls, TlsError, TlsState};
-use crate::results::{Negotiated, Phase, Stall};
+use crate::results::{Negotiated, Phase, Resumption, Stall};
 use crate::time::{Instant, Span};
 
 /// What all connections of a worker have in common.
@@ -32,6 +32,8 @@ pub struct Job {
     /// Requests after which a connection is replaced, whatever the server would allow; `u32::MAX`: never.
     /// With a limit, `concurrency` is 1.
     pub requests_per_connection: u32,
+    /// What connections make of earlier ones' sessions.
+    pub resumption: Resumption,
     /// What an ok response is.
     pub expect: Expectation,
     /// The protocol's name in ALPN (RFC 7301); empty without TLS.

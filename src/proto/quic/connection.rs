@@ -788,6 +788,11 @@ impl<S> Connection<S> {
         self.early == Early::Offered && !self.established
     }
 
+    /// The peer has completed the handshake as well (HANDSHAKE_DONE, RFC 9001 §4.1.2).
+    pub fn confirmed(&self) -> bool {
+        self.confirmed
+    }
+
     /// Its kind of handshake, once that is complete.
     pub fn handshake(&self) -> Option<HandshakeSummary> {
         let resumed = self.tls.handshake_kind() == Some(HandshakeKind::Resumed);
