@@ -157,7 +157,7 @@ const BROKEN: &[Broken] = &[
     ("qpack-dynamic-table-refused", SECTION, |h3, id| section(h3, id, &[0, 0, 0x40, 0x01, b'a'])),
     ("qpack-dynamic-table-refused", SECTION, |h3, id| section(h3, id, &[0, 0, 0x10])),
     ("qpack-dynamic-table-refused", SECTION, |h3, id| section(h3, id, &[0, 0, 0x00, 0x01, b'a'])),
-    ("qpack-required-insert-count", SECTION, |h3, id| section(h3, id, &[1, 0, 0xd9])),
+    ("qpack-dynamic-table-refused", SECTION, |h3, id| section(h3, id, &[1, 0, 0xd9])),
     ("qpack-truncated", SECTION, |h3, id| section(h3, id, &[])),
     ("qpack-truncated", SECTION, |h3, id| section(h3, id, &[0])),
     ("qpack-truncated", SECTION, |h3, id| section(h3, id, &[0, 0, 0xd9, 0x5f])),

@@ -62,7 +62,9 @@ fn tickets_resume_all_but_the_first() {
 fn early_data_is_sent_with_all_but_the_first() {
     let (m, server) = fresh(Sessions::Early, Resumption::ZeroRtt);
     let expected = Handshakes { full: 1, resumed: COUNT - 1, early_accepted: COUNT - 1, early_rejected: 0 };
-    assert_eq!((handshakes(&m), server.early()), (expected, COUNT - 1));
+    assert_eq!(handshakes(&m), expected);
+    // The server counts what it reads before the handshake is complete, which may be quicker.
+    assert!((1..COUNT).contains(&server.early()), "{}", server.early());
     // A ticket that allows no early data is used for what it allows.
     let (m, server) = fresh(Sessions::Resume, Resumption::ZeroRtt);
     let expected = Handshakes { full: 1, resumed: COUNT - 1, ..Handshakes::default() };
@@ -77,7 +79,7 @@ fn early_data_that_is_rejected_is_sent_once_more() {
         let seen = handshakes(&m);
         assert!(seen.early_rejected > 0, "{sessions:?}: {seen:?}");
         assert_eq!(seen.full + seen.resumed, COUNT, "{sessions:?}: {seen:?}");
-        assert_eq!(seen.early_accepted, server.early(), "{sessions:?}: {seen:?}");
+        assert!(server.early() <= seen.early_accepted, "{sessions:?}: {seen:?} {}", server.early());
         assert_eq!((m.requests.started, m.requests.replayed), (COUNT, 0), "{sessions:?}");
         if sessions == Sessions::Forget {
             assert!(seen.full >= COUNT / 2, "{seen:?}");
@@ -108,7 +110,7 @@ fn connections_are_replaced_and_resumed() {
             Resumption::Ticket => assert!(seen.resumed >= 30 && server.early() == 0, "{seen:?}"),
             Resumption::ZeroRtt => {
                 assert!(seen.early_accepted >= 30 && seen.early_rejected == 0, "{seen:?}");
-                assert!(server.early() >= 30, "{}", server.early());
+                assert!((1..=seen.early_accepted).contains(&server.early()), "{}", server.early());
             }
         }
     }

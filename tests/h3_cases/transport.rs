@@ -132,7 +132,8 @@ fn batches_and_sizes_of_datagrams_change_nothing() {
             let what = format!("{gso} {gro} {payload} {largest} {pacing}: {:?} {:?}", m.errors, m.quic);
             assert_eq!((m.requests.ok, m.connection.opened, server.answered()), (12, 1, 12), "{what}");
             let quic = quic(&m);
-            assert!(quic.max_payload <= u32::from(payload.min(largest)), "{what}");
+            // The first flight leaves before the server has said what it takes.
+            assert!(quic.max_payload <= u32::from(payload), "{what}");
             assert!(gso || quic.send_calls == quic.datagrams_sent, "{what}");
             assert!(gro || quic.receive_calls == quic.datagrams_received, "{what}");
             assert_eq!(quic.pacing, pacing, "{what}");
