@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
+use ::qpack::{HeaderField, decode_stateless, encode_stateless};
 use bench::proto::hpack::Kind;
 use bench::proto::qpack::{Config, Decoded, Decoder, encode_section};
-use foreign_qpack::{HeaderField, decode_stateless, encode_stateless};
 use proptest::prelude::*;
 
 use crate::fields::{self, Field, any_field, regular_field, request_field, status};
