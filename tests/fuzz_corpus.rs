@@ -28,6 +28,11 @@ fn h3_streams() {
     replay("h3_streams", 20, bench::proto::h3::fuzz_streams);
 }
 
+#[test]
+fn quic_parameters() {
+    replay("quic_parameters", 20, bench::proto::quic::fuzz_parameters);
+}
+
 /// Calls `target` with each file of its corpus, of which there are at least so many.
 fn replay(corpus: &str, at_least: usize, target: fn(&[u8])) {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(corpus);
