@@ -33,6 +33,16 @@ fn quic_parameters() {
     replay("quic_parameters", 20, bench::proto::quic::fuzz_parameters);
 }
 
+#[test]
+fn quic_packets() {
+    replay("quic_packets", 20, bench::proto::quic::fuzz_packets);
+}
+
+#[test]
+fn quic_frames() {
+    replay("quic_frames", 20, bench::proto::quic::fuzz_frames);
+}
+
 /// Calls `target` with each file of its corpus, of which there are at least so many.
 fn replay(corpus: &str, at_least: usize, target: fn(&[u8])) {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(corpus);

@@ -94,8 +94,10 @@ impl Control {
         }
         match kind {
             kind::SETTINGS if self.settings => Err(Violation::RepeatedSettings),
+            // One integer, of which it is known at once that it is not longer (RFC 9114 §7.1).
+            kind::GOAWAY | kind::CANCEL_PUSH if length > LONGEST_INTEGER => Err(Violation::FrameSize),
             kind::SETTINGS | kind::GOAWAY | kind::CANCEL_PUSH => match usize::try_from(length) {
-                Ok(length) if length <= MAX_PAYLOAD => Ok(Reading::Payload(kind, length)),
+                Ok(length) if length <= MAX_SETTINGS => Ok(Reading::Payload(kind, length)),
                 _ => Err(Violation::FrameTooLong),
             },
             kind::DATA | kind::HEADERS | kind::PUSH_PROMISE | kind::MAX_PUSH_ID => {
@@ -157,5 +159,7 @@ fn only(payload: &[u8]) -> Result<u64, Violation> {
     }
 }
 
-/// The longest payload of a frame that is acted on, in bytes.
-const MAX_PAYLOAD: usize = 4096;
+/// The longest payload of SETTINGS that is taken, in bytes.
+const MAX_SETTINGS: usize = 4096;
+/// The longest variable-length integer, in bytes (RFC 9000 §16).
+const LONGEST_INTEGER: u64 = 8;

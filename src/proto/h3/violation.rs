@@ -38,8 +38,8 @@ pub enum Violation {
     /// A stream that ends inside a frame (RFC 9114 §7.1).
     #[error("a stream that ends in the middle of a frame")]
     FrameCut,
-    /// A frame of a control stream that is longer than any that has a meaning.
-    #[error("a control frame that is longer than any that would be taken")]
+    /// SETTINGS that is longer than any that would be taken (RFC 9114 §10.5).
+    #[error("a SETTINGS frame that is longer than any that would be taken")]
     FrameTooLong,
     /// PUSH_PROMISE, CANCEL_PUSH or a push stream, although no push was allowed (RFC 9114 §4.6, §7.2.3, §7.2.5).
     #[error("a push, although none was allowed")]

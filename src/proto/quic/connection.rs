@@ -412,7 +412,7 @@ impl<S> Connection<S> {
 
     /// Handles the frames of a packet; true when it asks for an acknowledgement.
     #[inline]
-    fn process<A: Application<S>>(
+    pub(super) fn process<A: Application<S>>(
         &mut self,
         now: Instant,
         level: Level,

@@ -147,6 +147,11 @@ impl<'a> Reader<'a> {
         Self { rest: payload }
     }
 
+    /// Bytes that are not read yet.
+    pub(super) fn left(&self) -> usize {
+        self.rest.len()
+    }
+
     /// The next frame and its type; `None` at the end.
     ///
     /// # Errors

@@ -8,6 +8,7 @@ mod assembler;
 mod cids;
 mod connection;
 mod frame;
+mod fuzz;
 mod keys;
 mod packet;
 mod parameters;
@@ -20,6 +21,8 @@ pub mod varint;
 mod violation;
 
 pub use connection::{Config, Connection, HandshakeSummary};
+#[doc(hidden)]
+pub use fuzz::{fuzz_frames, fuzz_packets};
 pub use parameters::{ParameterError, Parameters, fuzz_parameters};
 pub use violation::{Closed, Violation};
 
