@@ -228,14 +228,18 @@ impl Decoder {
             whole.extend_from_slice(bytes);
             &whole
         };
+        // An instruction that fits in the table is not longer, however it is coded. What lies beyond is not looked at,
+        // so that the same is wrong with an instruction whether it comes in one piece or in many.
+        let most = self.most_instruction();
         while !input.is_empty() {
-            let before = input;
-            if !self.instruction(&mut input)? {
-                // An instruction that fits in the table is not longer than that, however it is coded.
-                if before.len() > self.most_instruction() {
-                    return Err(QpackError::EncoderEntry);
-                }
-                self.partial = before.to_vec();
+            let seen = &input[..input.len().min(most + 1)];
+            let mut rest = seen;
+            if self.instruction(&mut rest)? {
+                input = &input[seen.len() - rest.len()..];
+            } else if seen.len() > most {
+                return Err(QpackError::EncoderEntry);
+            } else {
+                self.partial = input.to_vec();
                 break;
             }
         }
