@@ -18,6 +18,21 @@ fn h2_frames() {
     replay("h2_frames", 20, bench::proto::h2::fuzz_frames);
 }
 
+#[test]
+fn qpack_section() {
+    replay("qpack_section", 20, bench::proto::qpack::fuzz_section);
+}
+
+#[test]
+fn h3_streams() {
+    replay("h3_streams", 20, bench::proto::h3::fuzz_streams);
+}
+
+#[test]
+fn quic_parameters() {
+    replay("quic_parameters", 20, bench::proto::quic::fuzz_parameters);
+}
+
 /// Calls `target` with each file of its corpus, of which there are at least so many.
 fn replay(corpus: &str, at_least: usize, target: fn(&[u8])) {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(corpus);

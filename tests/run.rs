@@ -9,7 +9,7 @@ use std::process::{Child, ChildStderr, Output, Stdio};
 
 use bed::{Bed, data, hello, section};
 use bench::results::store::{Entry, Journal};
-use bench::results::{CellStatus, Protocol, Results, Verdict};
+use bench::results::{CellStatus, Protocol, Results, Resumption, Verdict};
 use bench::run::{GeneratorCommand, Options, Outcome, RunError};
 use bench::scenario::{self, Overrides};
 use nix::sys::signal::{Signal, kill};
@@ -171,6 +171,45 @@ fn a_server_of_http1_never_stands_under_http2() {
 }
 
 /// A run in its second cell, which lasts ten minutes, and the rest of its standard error.
+/// A server on TCP that is said to speak HTTP/3 as well: nobody answers on the UDP port of its number.
+#[test]
+fn a_server_on_tcp_never_stands_under_http3() {
+    let bed = Bed::new(
+        "rounds = 1\nduration = \"100ms\"\nstart_deadline = \"2s\"",
+        &[
+            hello("old", "\"h1s\", \"h3\"", ""),
+            section("Many", "kind = \"closed-loop\"\nprotocol = \"h3\"\ncells = [\"1x1\", \"2x10\"]"),
+            section(
+                "Handshakes",
+                "kind = \"handshake\"\nprotocols = [\"h3\", \"h1s\"]\nresumption = [\"off\", \"ticket\"]\n\
+                 connections = 20\nwarmup = \"50ms\"",
+            ),
+        ]
+        .concat(),
+    );
+    let output = bed.bench().output().expect("bench can be started");
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    bed.assert_nothing_is_left();
+    let results = bed.results();
+    assert!(results.complete);
+    let cells = || results.sections.iter().flat_map(|section| &section.cells);
+    assert_eq!(cells().count(), 2 + 4);
+    for cell in cells() {
+        let (s, key) = (&cell.summary, cell.key());
+        if cell.protocol == Protocol::H3 {
+            assert_eq!((s.verdict, s.requests_per_second), (Verdict::Failed, None), "{key}");
+            let asked = "the server did not start: not ready within 2s: no HTTP/3: nothing answers QUIC on the UDP port";
+            assert!(s.reasons[0].starts_with(asked), "{key}: {:?}", s.reasons);
+        } else {
+            assert_eq!(cell.rounds[0].status, CellStatus::Measured, "{key}: {:?}", s.reasons);
+            let counts = cell.rounds[0].measurement.as_ref().and_then(|m| m.connection.handshakes);
+            assert!(counts.is_some_and(|counts| counts.full + counts.resumed > 0), "{key}: {counts:?}");
+        }
+    }
+    let report = std::fs::read_to_string(bed.report("md")).expect("there is a report");
+    assert!(report.contains("FAIL: the server did not start: not ready within 2s: no HTTP/3: "), "{report}");
+}
+
 fn in_a_long_cell() -> (Bed, Child, BufReader<ChildStderr>) {
     let bed = Bed::new(
         "rounds = 2\nduration = \"100ms\"",
@@ -350,6 +389,40 @@ fn a_ratio_drives_both_protocols_and_leaves_out_who_has_one() {
         .collect();
     assert_eq!(urls.len(), 8);
     assert!(urls.iter().all(|url| *url == urls[0]), "one listener: {urls:?}");
+}
+
+#[test]
+fn handshakes_are_measured_cell_by_cell_on_one_start_of_each_protocol() {
+    let keys = "kind = \"handshake\"\nprotocols = [\"h3\", \"h1s\"]\nresumption = [\"off\", \"ticket\", \"0rtt\"]\n\
+                connections = 50\nrequests = 2\nwarmup = \"10ms\"";
+    let servers = [idle("both", "\"h1s\", \"h3\""), idle("half", "\"h1s\"")].concat();
+    let (_bed, outcome) = run_fake_on("good", 2, &[servers, section("Handshakes", keys)].concat());
+    let outcome = outcome.expect("it runs");
+    assert!(outcome.all_measured(), "what a server does not offer is no failure");
+    let cells = &outcome.results.sections[0].cells;
+    let ways = ["h3 1x1/off", "h3 1x1/ticket", "h3 1x1/0rtt", "h1s 1x1/off", "h1s 1x1/ticket"];
+    let all: Vec<String> = cells.iter().map(|cell| format!("{} {}", cell.server, cell.key())).collect();
+    let each = "2 requests on each connection";
+    let expected = ["both", "half"].map(|server| ways.map(|way| format!("{server} {way}, {each}")));
+    assert_eq!(all, expected.concat());
+    for cell in cells {
+        let (s, key) = (&cell.summary, cell.key());
+        if cell.server == "half" && cell.protocol == Protocol::H3 {
+            assert_eq!(s.reasons, ["half does not offer h3"], "{key}");
+            continue;
+        }
+        assert_eq!((s.verdict, cell.rounds.len()), (Verdict::Valid, 2), "{key}: {:?}", s.reasons);
+        for m in cell.rounds.iter().filter_map(|round| round.measurement.as_ref()) {
+            assert_eq!((m.resumption, m.requests_per_connection), (cell.resumption, Some(2)), "{key}");
+            assert_eq!((m.window.asked_requests, m.connections, m.keepalive), (Some(100), 1, true), "{key}");
+        }
+        let counts = s.handshake.as_ref().expect("the fake says what kind they were").handshakes;
+        let resumed = if cell.resumption == Resumption::Off { 0 } else { 200 };
+        assert_eq!((counts.full, counts.resumed), (200 - resumed, resumed), "{key}");
+    }
+    // Two rounds, a start for each protocol, whose cells follow one another on it.
+    let starts: Vec<usize> = outcome.results.servers.iter().map(|server| server.starts.len()).collect();
+    assert_eq!(starts, [4, 2]);
 }
 
 #[test]

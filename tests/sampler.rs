@@ -1,6 +1,7 @@
 //! The sampler against processes that tell what they used, and `bench doctor` as a user meets it.
 
 use std::io::{BufRead, BufReader, Write};
+use std::net::UdpSocket;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use assert_cmd::cargo::CommandCargoExt;
@@ -140,6 +141,33 @@ fn time_of_children_nobody_waits_for_is_kept_as_last_seen() {
 }
 
 #[test]
+fn datagrams_dropped_at_a_socket_of_the_tree_are_counted() {
+    let mut tree = Tree::start(1);
+    let mut sampler = tree.sampler();
+    let without = sampler.snapshot();
+    assert_eq!(difference(&without, &without, without.at, without.at, 0).udp_drops, None);
+
+    let port: u16 = tree.ask("udp").parse().expect("a port");
+    let open = sampler.snapshot();
+    let client = UdpSocket::bind("127.0.0.1:0").expect("loopback has a free port");
+    let sent = 300;
+    for _ in 0..sent {
+        client.send_to(&[7; 1000], ("127.0.0.1", port)).expect("loopback takes it");
+    }
+    let read: u64 = tree.ask("drain").parse().expect("a number");
+    let close = sampler.snapshot();
+    assert!(read < sent, "the buffer is small");
+    assert_eq!(difference(&open, &close, open.at, close.at, 0).udp_drops, Some(sent - read));
+    // Drops of this process's own sockets are none of the tree's, and neither are those of before.
+    let own = UdpSocket::bind("127.0.0.1:0").expect("loopback has a free port");
+    for _ in 0..1000 {
+        client.send_to(&[7; 1000], own.local_addr().expect("it is bound")).expect("loopback takes it");
+    }
+    let after = sampler.snapshot();
+    assert_eq!(difference(&close, &after, close.at, after.at, 0).udp_drops, Some(0));
+}
+
+#[test]
 fn an_environment_is_complete_and_serialisable() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let environment = environment(folder.path(), &[], &[]);
@@ -165,7 +193,17 @@ fn doctor_exits_with_the_verdict_it_prints() {
     let findings: Vec<Finding> = serde_json::from_str(&json).expect("findings");
     let bad = findings.iter().any(|finding| finding.level == FindingLevel::Bad);
     assert_eq!(code, Some(i32::from(bad)), "{json}");
-    for check in ["kernel", "io-uring", "fd-limit", "ephemeral-ports", "somaxconn", "governor", "turbo"] {
+    for check in [
+        "kernel",
+        "io-uring",
+        "fd-limit",
+        "ephemeral-ports",
+        "somaxconn",
+        "udp-buffers",
+        "loopback-mtu",
+        "governor",
+        "turbo",
+    ] {
         assert!(findings.iter().any(|finding| finding.check == check), "{check} is looked at");
     }
 }

@@ -372,8 +372,8 @@ fn a_server_that_speaks_another_protocol_is_told_by_its_errors() {
         (
             "no version of QUIC in common",
             Protocol::H3,
-            error(Phase::Quic, "wrong-protocol", Some("the server offers version 0x1a2a3a4a, and not 1")),
-            "no HTTP/3 over QUIC: the server offers version 0x1a2a3a4a, and not 1",
+            error(Phase::Quic, "version-negotiation", Some("the server does not speak QUIC version 1")),
+            "no HTTP/3 over QUIC: the server does not speak QUIC version 1",
         ),
         (
             "an answer of the other version",
@@ -584,6 +584,25 @@ fn handshakes_of_another_kind_are_told_and_none_of_the_kind_is_no_figure() {
             Some(text) => assert!(found.as_ref().is_some_and(|f| f.contains(text)), "{text}: {found:?}"),
         }
         assert_eq!(summary.handshake.is_some(), verdict == Verdict::Valid);
+    }
+}
+
+/// Connections that outlive the window had their handshakes before it, of whatever kind.
+#[test]
+fn a_window_without_a_handshake_is_none_of_resumed_ones() {
+    for (resumption, verdict) in [(Resumption::Off, Verdict::Valid), (Resumption::Ticket, Verdict::Absent)] {
+        let (mut cell, _) = of_handshakes(resumption, counts(0, 1_000, 0, 0));
+        for m in cell.rounds.iter_mut().filter_map(|round| round.measurement.as_mut()) {
+            m.connection.handshakes = Some(Handshakes::default());
+        }
+        let s = summarise(&cell, SectionKind::Handshake, &settings());
+        assert_eq!(s.verdict, verdict, "{:?}", s.reasons);
+        match s.handshake {
+            Some(figures) => assert_eq!(figures.connections_per_second, None, "no rate of nothing"),
+            None => {
+                assert_eq!(s.reasons, ["no handshake was completed in the window; ask for more connections"])
+            }
+        }
     }
 }
 

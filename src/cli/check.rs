@@ -268,7 +268,7 @@ impl PlanSection {
             (SectionLimit::Requests(count), None) => format!("{count} {counted}"),
             (SectionLimit::Requests(count), Some(1)) => format!("{count} connections"),
             (SectionLimit::Requests(count), Some(each)) => {
-                format!("{} connections, {each} requests on each", count / u64::from(each.max(1)))
+                format!("{} connections of {each} requests", count / u64::from(each.max(1)))
             }
         };
         Self {
@@ -402,6 +402,13 @@ title = "Set-up"
 kind = "setup"
 protocols = ["h1", "h1s"]
 connections = 1000
+[[section]]
+title = "Handshakes"
+kind = "handshake"
+protocols = ["h1s"]
+resumption = ["off", "ticket"]
+connections = 500
+requests = 3
 "#;
 
     fn plan() -> Plan {

@@ -98,14 +98,15 @@ pub struct Args {
     /// When sleeping, wake up for so many receptions at once (HTTP/1.1: answers); 0: as found out while running
     #[arg(long, default_value_t = 0, value_name = "N")]
     batch: u32,
-    #[command(flatten)]
-    quic: QuicArgs,
     /// Print the measurement as JSON (docs/results-format.md)
     #[arg(long)]
     json: bool,
     /// Run a plan (JSON, from a file or - for standard input); prints events as JSON lines
     #[arg(long, value_name = "FILE", exclusive = true)]
     plan: Option<String>,
+    // Last, for what follows it would stand under its heading.
+    #[command(flatten)]
+    quic: QuicArgs,
 }
 
 /// What only QUIC connections have.
@@ -601,7 +602,7 @@ Examples:
   bench load -H 'Content-Type: application/json' -d @body.json -z 5s http://127.0.0.1:8080/
   bench load --protocol h2c -c 10 -m 32 -z 10s http://127.0.0.1:8080/  # HTTP/2: 32 streams on each connection
   bench load --protocol h3 -c 32 -m 32 -z 10s https://localhost:4433/  # HTTP/3
-  bench load --protocol h3 --resumption 0rtt --requests-per-connection 4 -c 1 -n 4000 --warmup 1s https://localhost:4433/
+  bench load --protocol h3 --resumption 0rtt --disable-keepalive -n 4000 --warmup 1s https://localhost:4433/
   bench load --disable-keepalive -c 20 -z 5s https://localhost:8443/  # handshakes per second
   bench load --connect-to 127.0.0.1:8443 --sni example.org -z 5s https://example.org/
   bench load --plan - < plan.json

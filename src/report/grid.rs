@@ -478,7 +478,8 @@ pub(super) fn sum(cell: &CellRecord, count: Count) -> Option<u64> {
 /// know no better.
 pub(super) fn reopened(m: &Measurement) -> u64 {
     let of_the_window = m.connection.reopened_in_window.unwrap_or(m.connection.reopened);
-    if m.keepalive { of_the_window } else { 0 }
+    // Where connections are meant to be short, every one of them takes the place of another.
+    if m.keepalive && m.requests_per_connection.is_none() { of_the_window } else { 0 }
 }
 
 /// What happens to the connections and requests of a cell, over all rounds.

@@ -207,7 +207,7 @@ fn outcome(out: &mut String, m: &Measurement) -> std::fmt::Result {
     }
     let c = &m.connection;
     write!(out, "\nConnections  {} opened", group_thousands(c.opened))?;
-    if m.keepalive {
+    if m.keepalive && m.requests_per_connection.is_none() {
         write!(out, " ({} reopened)", group_thousands(c.reopened))?;
     }
     write!(out, ", {} failed", group_thousands(c.failed))?;

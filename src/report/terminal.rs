@@ -79,6 +79,10 @@ fn push_reasons(out: &mut String, results: &Results, sheet: &Sheet<'_>) {
         let reason = cut(&one_line(&blank.reason), REASON_LIMIT);
         out.push_str(&format!("{}, {}: {}: {reason}\n", one_line(blank.label), blank.cells, blank.shows));
     }
+    for (reason, names) in sheet.idle_reasons() {
+        let names: Vec<String> = names.iter().map(|name| one_line(name)).collect();
+        out.push_str(&format!("neither side was busy, {}: {}\n", names.join(", "), one_line(reason)));
+    }
     for (name, cell) in sheet.named_cells() {
         for mark in marks::marks(cell, &results.settings) {
             let (name, detail) = (one_line(&name), one_line(&marks::detail(mark, cell)));

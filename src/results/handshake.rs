@@ -23,7 +23,7 @@ pub(super) fn figures(kind: SectionKind, rounds: &[Measured<'_>]) -> Option<Hand
     Some(HandshakeFigures {
         connections_per_second: over(&|round| {
             let length = round.measurement.window.length_s.filter(|length| *length > 0.0)?;
-            Some(completed(round.measurement)? as f64 / length)
+            completed(round.measurement).map(|n| n as f64 / length)
         }),
         min_us: setup(|times| times.min),
         p50_us: setup(|times| times.p50),
@@ -34,7 +34,7 @@ pub(super) fn figures(kind: SectionKind, rounds: &[Measured<'_>]) -> Option<Hand
         server_cpu_us_per_connection: over(&|round| {
             let sample = round.round.server.as_ref()?;
             let used = sample.cpu_user_us.saturating_add(sample.cpu_system_us);
-            completed(round.measurement).filter(|n| *n > 0).map(|n| used as f64 / n as f64)
+            completed(round.measurement).map(|n| used as f64 / n as f64)
         }),
         handshakes,
     })
@@ -72,6 +72,9 @@ pub(super) fn not_resumed(measurement: &Measurement, cell: &CellRecord) -> Optio
     let counts = short_lived(measurement)?;
     let all = group_thousands(total(&counts));
     match cell.resumption {
+        Resumption::Ticket | Resumption::ZeroRtt if total(&counts) == 0 => {
+            Some("no handshake was completed in the window; ask for more connections".into())
+        }
         Resumption::Ticket if counts.resumed == 0 => Some(format!(
             "no handshake was resumed, all {all} were full: the server gives no tickets, or takes none back"
         )),
@@ -106,11 +109,12 @@ pub(super) fn contradiction(measurement: &Measurement, cell: &CellRecord) -> Opt
 /// a connection that is kept had its handshake before.
 fn short_lived(measurement: &Measurement) -> Option<Handshakes> {
     let short = !measurement.keepalive || measurement.requests_per_connection.is_some();
-    measurement.connection.handshakes.filter(|counts| short && total(counts) > 0)
+    measurement.connection.handshakes.filter(|_| short)
 }
 
+/// Handshakes of the window; `None` when there was none.
 fn completed(measurement: &Measurement) -> Option<u64> {
-    measurement.connection.handshakes.as_ref().map(total)
+    measurement.connection.handshakes.as_ref().map(total).filter(|n| *n > 0)
 }
 
 fn total(counts: &Handshakes) -> u64 {

@@ -375,7 +375,7 @@ pub enum Verdict {
     Interrupted,
     /// Did not complete.
     Failed,
-    /// A tool the server needs is absent.
+    /// A tool the server needs is absent, or the server lacks what the cell is about.
     #[serde(rename = "n/a")]
     Absent,
 }
@@ -524,7 +524,7 @@ pub struct Measurement {
     pub requests: Requests,
     /// `requests.ok` divided by the window's length; `null` when the window never opened.
     pub requests_per_second: Option<f64>,
-    /// Bytes of the window on the wire (above TCP).
+    /// Bytes of the window on the wire (above TCP or UDP).
     pub transfer: Transfer,
     /// Latency of ok responses, from send to the last byte of the final response. With a fresh
     /// connection for each request it begins with the connect, TLS included.
@@ -642,7 +642,7 @@ pub struct Stall {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Negotiated {
-    /// HTTP version of the responses: `HTTP/1.1`, `HTTP/1.0` or `HTTP/2`.
+    /// HTTP version of the responses: `HTTP/1.1`, `HTTP/1.0`, `HTTP/2` or `HTTP/3`.
     pub http: String,
     /// ALPN protocol; `null` when none was agreed or no TLS was used.
     pub alpn: Option<String>,

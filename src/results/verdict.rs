@@ -175,8 +175,8 @@ fn in_full(protocol: Protocol) -> String {
 }
 
 /// What the server said when it turned out to speak another protocol, among the errors of a
-/// generator: another choice by ALPN, no protocol in common (RFC 7301 §3.2), or an answer that is of
-/// another version of HTTP. `None` when no error says so.
+/// generator: another choice by ALPN, no protocol in common (RFC 7301 §3.2), no version of QUIC in common
+/// (RFC 9000 §6), or an answer that is of another version of HTTP. `None` when no error says so.
 pub fn other_protocol(errors: &[ErrorCount]) -> Option<&str> {
     let error = errors.iter().find(|error| OTHER_PROTOCOL.contains(&error.kind.as_str()))?;
     Some(error.example.as_deref().unwrap_or(&error.kind))
@@ -456,6 +456,7 @@ fn weight(verdict: Verdict) -> u8 {
 }
 
 /// Kinds of errors by which a generator says that the server speaks another protocol.
-const OTHER_PROTOCOL: [&str; 2] = ["wrong-protocol", "alert-received-no-application-protocol"];
+const OTHER_PROTOCOL: [&str; 3] =
+    ["wrong-protocol", "alert-received-no-application-protocol", "version-negotiation"];
 
 const NOT_REACHED: &str = "not reached before the run ended";

@@ -25,7 +25,7 @@ pub fn difference(
     let per_request = |us: u64| (followed && ok > 0).then(|| us as f64 / ok as f64);
     let threads = ThreadDeltas::between(open, close);
     ServerSample {
-        udp_drops: None,
+        udp_drops: udp_drops(open, close),
         cpu_user_us,
         cpu_system_us,
         cpu_schedstat_us,
@@ -50,6 +50,15 @@ pub fn difference(
             .zip(close.listen_overflows)
             .map(|(before, after)| after.saturating_sub(before)),
     }
+}
+
+/// Datagrams dropped at the UDP sockets that were open at the closing edge. One that is new since the
+/// opening edge dropped all it did inside the window.
+fn udp_drops(open: &TreeSnapshot, close: &TreeSnapshot) -> Option<u64> {
+    let dropped = |(inode, after): (&u64, &u32)| {
+        u64::from(after.wrapping_sub(open.udp_drops.get(inode).copied().unwrap_or(0)))
+    };
+    (!close.udp_drops.is_empty()).then(|| close.udp_drops.iter().map(dropped).sum())
 }
 
 /// What the threads alive at the closing edge used since the opening one.
@@ -140,6 +149,7 @@ mod tests {
             threads: BTreeMap::from([(thread(10), used(1_000, 5, 5)), (thread(11), used(7, 7, 7))]),
             cpus: Some(CpuTimes { busy: 100, stolen: 0, idle: 1_000 }),
             listen_overflows: Some(4),
+            udp_drops: BTreeMap::from([(70, 5), (71, u32::MAX), (72, 9)]),
         };
         let close = TreeSnapshot {
             at: at_ms(3_000),
@@ -153,6 +163,7 @@ mod tests {
             ]),
             cpus: Some(CpuTimes { busy: 230, stolen: 20, idle: 1_050 }),
             listen_overflows: Some(9),
+            udp_drops: BTreeMap::from([(70, 7), (71, 2), (73, 40)]),
         };
         (open, close)
     }
@@ -162,7 +173,8 @@ mod tests {
         let (open, close) = pair();
         let sample = difference(&open, &close, at_ms(999), at_ms(3_001), 1_000);
         let expected = ServerSample {
-            udp_drops: None,
+            // Two, three around the end of the counter, and all of the new socket's.
+            udp_drops: Some(2 + 3 + 40),
             cpu_user_us: 1_000_000,
             cpu_system_us: 500_000,
             cpu_schedstat_us: Some(1_510_000),
@@ -200,7 +212,7 @@ mod tests {
         let lost = TreeSnapshot { at: close.at, ..TreeSnapshot::default() };
         let sample = difference(&open, &lost, at_ms(1_000), at_ms(3_000), 1_000);
         assert_eq!((sample.cpu_us_per_request, sample.cpu_schedstat_us), (None, None));
-        assert_eq!((sample.cpus_busy, sample.busiest_thread), (None, None));
+        assert_eq!((sample.cpus_busy, sample.busiest_thread, sample.udp_drops), (None, None, None));
         assert_eq!(difference(&open, &close, open.at, close.at, 0).cpu_us_per_request, None);
         let nothing = difference(&open, &open, open.at, open.at, 7);
         assert_eq!(nothing.cpu_us_per_request, Some(0.0));

@@ -31,6 +31,8 @@ pub fn doctor(server_cpus: &[u32], generator_cpus: &[u32], ports: &[u16]) -> Vec
         kernel::ephemeral_ports(ephemeral_text(), reserved_text(), ports),
         kernel::somaxconn(text("/proc/sys/net/core/somaxconn")),
         kernel::tcp_tw_reuse(text("/proc/sys/net/ipv4/tcp_tw_reuse")),
+        kernel::udp_buffers(text("/proc/sys/net/core/rmem_max"), text("/proc/sys/net/core/wmem_max")),
+        kernel::loopback_mtu(text("/sys/class/net/lo/mtu")),
         kernel::ipv6_loopback(text("/proc/net/if_inet6")),
         kernel::memory(text("/proc/meminfo")),
         cpu::pinning(sides, &machine.cpus),

@@ -9,6 +9,8 @@ use nix::errno::Errno;
 use nix::time::{clock_getcpuclockid, clock_gettime};
 use nix::unistd::{Pid, SysconfVar, sysconf};
 
+use super::stat::parse_socket_inode;
+
 /// A file's text, or why it could not be read, with its path: what a check is given.
 pub(super) type Text = Result<String, String>;
 
@@ -48,6 +50,16 @@ impl Reader {
 pub(super) fn numeric_entries(folder: &str) -> Vec<u32> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// Inodes of the sockets that process `pid` has open. None when its files cannot be listed, because it
+/// has ended or belongs to another user.
+pub(super) fn socket_inodes(pid: u32) -> impl Iterator<Item = u64> {
+    let entries = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten();
+    entries.filter_map(|entry| {
+        let target = std::fs::read_link(entry.ok()?.path()).ok()?;
+        parse_socket_inode(target.to_str()?)
+    })
 }
 
 /// Nanoseconds of CPU that process `pid` has used, all its threads and the ended ones included: its

@@ -189,6 +189,22 @@ pub(super) fn parse_netstat(text: &str, prefix: &str, name: &str) -> Option<u64>
     names.zip(values).find(|(candidate, _)| *candidate == name)?.1.parse().ok()
 }
 
+/// The sockets of `/proc/net/udp` or `udp6`: inode, and datagrams dropped since it was opened
+/// (proc_net(5)), a counter of 32 bits that older kernels print with a sign.
+pub(super) fn parse_udp_drops(text: &str) -> impl Iterator<Item = (u64, u32)> + '_ {
+    text.lines().skip(1).filter_map(|line| {
+        let mut fields = line.split_ascii_whitespace().skip(UDP_INODE);
+        let inode = fields.next()?.parse().ok()?;
+        let drops: i64 = fields.nth(UDP_DROPS - UDP_INODE - 1)?.parse().ok()?;
+        Some((inode, drops as u32))
+    })
+}
+
+/// The inode of a socket in the target of `/proc/<pid>/fd/<n>` (proc_pid_fd(5)); `None` for other files.
+pub(super) fn parse_socket_inode(target: &str) -> Option<u64> {
+    target.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
+}
+
 /// The one-minute average of `/proc/loadavg`.
 pub(super) fn parse_load(text: &str) -> Option<f64> {
     let load: f64 = text.split_ascii_whitespace().next()?.parse().ok()?;
@@ -242,6 +258,10 @@ pub fn format_cpu_list(cpus: &[u32]) -> String {
 /// No CPU has a number this high (Linux builds for at most 8192), and a list that names one would
 /// only cost memory.
 const MAX_CPUS: u32 = 8192;
+
+/// Fields of `/proc/net/udp` in front of the inode, and in front of the drops.
+const UDP_INODE: usize = 9;
+const UDP_DROPS: usize = 12;
 
 #[cfg(test)]
 mod tests {
@@ -315,6 +335,22 @@ mod tests {
     }
 
     #[test]
+    fn udp_sockets_read_as_the_kernel_prints_them() {
+        let text = "   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode ref pointer drops            \n\
+             4603: 0100007F:20FE 00000000:0000 07 00000000:00000000 00:00000000 00000000     0        0 15197367 2 00000000a4410275 0      \n\
+            14604: 0100007F:480F 00000000:0000 07 00000000:00034E00 00:00000000 00000000     0        0 15197377 2 00000000459d1be0 1183   \n\
+            14605: 0100007F:4810 00000000:0000 07 00000000:00000000 00:00000000 00000000     0        0 15197364 2 000000009c2919e3 -1\n\
+            14606: 0100007F:4811 00000000:0000 07\n";
+        let sockets: Vec<_> = parse_udp_drops(text).collect();
+        assert_eq!(sockets, [(15_197_367, 0), (15_197_377, 1183), (15_197_364, u32::MAX)]);
+        assert_eq!(parse_udp_drops("").count(), 0);
+        assert_eq!(parse_socket_inode("socket:[15197367]"), Some(15_197_367));
+        for other in ["pipe:[7]", "socket:[]", "socket:[7", "/dev/null", "anon_inode:[eventpoll]"] {
+            assert_eq!(parse_socket_inode(other), None, "{other}");
+        }
+    }
+
+    #[test]
     fn load_and_memory_read_as_the_kernel_prints_them() {
         assert_eq!(parse_load("0.42 0.36 0.30 1/123 4567\n"), Some(0.42));
         for text in ["", "nan 1 2", "-1 0 0", "x"] {
@@ -361,6 +397,8 @@ mod tests {
             parse_schedstat(&text);
             parse_cpu_times(&text);
             parse_netstat(&text, "", "0");
+            parse_socket_inode(&text);
+            prop_assert!(parse_udp_drops(&text).count() <= text.len());
             parse_cpu_list(&text);
             parse_load(&text);
             parse_meminfo(&text, "");

@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 
 use super::ledger::{Ledger, ProcessCpu, ProcessId, Reading};
-use super::read::{Reader, numeric_entries, process_clock_ns, ticks_per_second};
+use super::read::{Reader, numeric_entries, process_clock_ns, socket_inodes, ticks_per_second};
 use super::stat::{
     CpuTimes, Memory, ProcessStat, Ticks, parse_cpu_times, parse_ids, parse_netstat, parse_process_stat,
-    parse_schedstat, parse_task_status,
+    parse_schedstat, parse_task_status, parse_udp_drops,
 };
 use crate::clock;
 use crate::time::{Instant, Span};
@@ -31,6 +31,9 @@ pub struct TreeSnapshot {
     pub cpus: Option<CpuTimes>,
     /// `ListenOverflows` of the network namespace.
     pub listen_overflows: Option<u64>,
+    /// Datagrams that the kernel dropped at each UDP socket of the tree since it was opened, by the inode of
+    /// the socket. Wraps.
+    pub udp_drops: BTreeMap<u64, u32>,
 }
 
 /// A total that only grows; the difference of two is what the tree used in between.
@@ -114,6 +117,7 @@ impl TreeSampler {
             snapshot.processes += 1;
             self.read_threads(process.id(), &mut snapshot);
         }
+        snapshot.udp_drops = self.read_udp_drops(&tree);
         snapshot
     }
 
@@ -218,6 +222,22 @@ impl TreeSampler {
 
     fn read_listen_overflows(&mut self) -> Option<u64> {
         parse_netstat(&self.reader.text("/proc/net/netstat").ok()?, "TcpExt:", "ListenOverflows")
+    }
+
+    /// The UDP sockets of the tree. Whose a socket is is told by the files that processes have open: ports
+    /// would not tell, since several sockets may share one and some are of no server.
+    fn read_udp_drops(&mut self, tree: &Tree) -> BTreeMap<u64, u32> {
+        let mut all = BTreeMap::new();
+        for path in ["/proc/net/udp", "/proc/net/udp6"] {
+            if let Ok(text) = self.reader.text(path) {
+                all.extend(parse_udp_drops(&text));
+            }
+        }
+        if all.is_empty() {
+            return all;
+        }
+        let sockets = tree.processes.iter().flat_map(|process| socket_inodes(process.stat.pid));
+        sockets.filter_map(|inode| Some((inode, *all.get(&inode)?))).collect()
     }
 
     /// Adds the threads and the memory of one process to `snapshot`.

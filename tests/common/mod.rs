@@ -5,6 +5,7 @@
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
 pub(crate) mod answer;
+pub(crate) mod books;
 pub(crate) mod frame;
 pub(crate) mod h2;
 pub(crate) mod h3;

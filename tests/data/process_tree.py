@@ -11,6 +11,8 @@ from standard input, one a line, and answers each with one line once it is done:
     dismiss W         worker W exits, and is waited for
     orphan SECONDS    a grandchild is orphaned, uses that much CPU and exits
     ignore            children are no longer waited for (SIGCHLD is ignored)
+    udp               the master opens a UDP socket with a small receive buffer, and tells its port
+    drain             all that lies in that buffer is read, and counted
     used              seconds of CPU that master, workers, and all that were waited for say they used
 """
 
@@ -18,6 +20,7 @@ import ctypes
 import os
 import resource
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -105,8 +108,26 @@ def orphan(seconds):
         return float(reply.read())
 
 
+def listen():
+    udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    udp.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
+    udp.setblocking(False)
+    udp.bind(("127.0.0.1", 0))
+    return udp
+
+
+def drain(udp):
+    count = 0
+    while True:
+        try:
+            udp.recv(65536)
+        except BlockingIOError:
+            return count
+        count += 1
+
+
 def serve():
-    workers, orphans = {}, 0.0
+    workers, orphans, udp = {}, 0.0, None
     for line in sys.stdin:
         verb, *arguments = line.split()
         answer = "ok"
@@ -123,6 +144,11 @@ def serve():
             orphans += orphan(float(arguments[0]))
         elif verb == "ignore":
             signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        elif verb == "udp":
+            udp = listen()
+            answer = udp.getsockname()[1]
+        elif verb == "drain":
+            answer = drain(udp)
         elif verb == "used":
             live = sum(worker.ask("used") for worker in workers.values())
             answer = used() + used(resource.RUSAGE_CHILDREN) + orphans + live

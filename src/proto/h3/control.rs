@@ -12,8 +12,8 @@ pub(super) struct Control {
     held: Vec<u8>,
     settings: bool,
     goaway: Option<u64>,
-    /// A GOAWAY came since the last look.
-    fresh: bool,
+    /// GOAWAYs that came since the last look.
+    fresh: u32,
 }
 
 #[derive(Clone, Copy, Default, Debug)]
@@ -37,9 +37,9 @@ impl Control {
         self.goaway
     }
 
-    /// The same, once for all that came since the last time.
-    pub(super) fn take_goaway(&mut self) -> Option<u64> {
-        std::mem::take(&mut self.fresh).then_some(self.goaway).flatten()
+    /// How many GOAWAYs came since the last time.
+    pub(super) fn take_goaways(&mut self) -> u32 {
+        std::mem::take(&mut self.fresh)
     }
 
     /// Takes bytes of the stream, whatever way they are split; `partial` has the start of a frame. Returns
@@ -126,7 +126,7 @@ impl Control {
             return Err(Violation::GoawayIncreases);
         }
         self.goaway = Some(id);
-        self.fresh = true;
+        self.fresh += 1;
         Ok(())
     }
 }

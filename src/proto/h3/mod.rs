@@ -21,12 +21,18 @@
 mod connection;
 mod control;
 mod frame;
+mod fuzz;
 mod request;
 mod session;
 mod stream;
+#[cfg(test)]
+mod tests;
 mod violation;
+mod wire;
 
 pub use connection::{Config, Connection, Ended};
+#[doc(hidden)]
+pub use fuzz::fuzz_streams;
 pub use request::Request;
 pub use stream::Stream;
 pub use violation::{ErrorCode, StreamViolation, Violation};

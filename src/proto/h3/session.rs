@@ -164,7 +164,7 @@ impl Session {
         request: &Request,
         responses: &mut R,
     ) -> Result<(), Violation> {
-        if !std::mem::take(&mut self.unsettled) {
+        if !std::mem::take(&mut self.unsettled) && !self.decoder.has_output() {
             return Ok(());
         }
         let done = self.unblock(streams, request, responses);
@@ -214,8 +214,11 @@ impl Session {
     /// Streams that were not processed may be sent again (RFC 9114 §5.2).
     #[cold]
     fn refuse<T, R: Responses<T>>(&mut self, streams: &mut impl Streams<Stream<T>>, responses: &mut R) {
-        let Some(least) = self.control.take_goaway() else { return };
-        responses.goaway();
+        let fresh = self.control.take_goaways();
+        let Some(least) = self.control.goaway().filter(|_| fresh > 0) else { return };
+        for _ in 0..fresh {
+            responses.goaway();
+        }
         for id in streams.open_from(least) {
             if let Some(stream) = streams.abandon(id, ErrorCode::REQUEST_CANCELLED) {
                 self.given_up(id);

@@ -1,4 +1,4 @@
-//! Owns the tests of whole field blocks; `tests/hpack_foreign.rs` has those against other implementations.
+//! Owns the tests of whole field blocks; `tests/fields_foreign/` has those against other implementations.
 
 use proptest::prelude::*;
 

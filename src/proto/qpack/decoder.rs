@@ -315,6 +315,12 @@ impl Decoder {
         }
     }
 
+    /// Whether [`Decoder::output`] has anything.
+    #[inline]
+    pub fn has_output(&self) -> bool {
+        !self.out.is_empty() || self.table.inserted() != self.known_received
+    }
+
     /// What is to be sent on the decoder stream; the caller takes it out. Insertions that are still
     /// to be acknowledged are by an Insert Count Increment (RFC 9204 §4.4.3).
     #[inline]

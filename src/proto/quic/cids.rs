@@ -64,6 +64,11 @@ impl LocalCids {
         token
     }
 
+    /// What a reserved transport parameter is made of.
+    pub(super) fn noise(&self) -> u64 {
+        mix(self.seed ^ 3)
+    }
+
     /// The destination of the first Initial: 8 bytes that cannot be guessed (RFC 9000 §7.2).
     pub(super) fn unpredictable_id(&self) -> ConnectionId {
         ConnectionId::new(&mix(self.seed).to_be_bytes()).unwrap_or_default()

@@ -15,7 +15,6 @@ use super::parameters::Parameters;
 use super::recovery::{Congestion, RoundTrip};
 use super::space::{LEVELS, Level, MAX_ACK_DELAY, Space};
 use super::streams::{CONNECTION_WINDOW, Limits, STREAM_WINDOW, Streams, Tracked};
-use super::varint;
 use super::violation::{Closed, Violation};
 use super::{Application, ApplicationError, Health};
 use crate::time::{Instant, Span};
@@ -67,6 +66,8 @@ pub struct Connection<S> {
     retried: Option<ConnectionId>,
     pub(super) token: Vec<u8>,
     pub(super) params: Option<Parameters>,
+    /// What early data is sent under.
+    remembered: Option<Box<Parameters>>,
     early: Early,
     established: bool,
     /// The peer is known to have completed the handshake (HANDSHAKE_DONE).
@@ -147,6 +148,7 @@ impl<S> Connection<S> {
             retried: None,
             token: Vec::new(),
             params: None,
+            remembered: None,
             early: Early::None,
             established: false,
             confirmed: false,
@@ -172,6 +174,7 @@ impl<S> Connection<S> {
             self.tls.quic_transport_parameters().and_then(|bytes| Parameters::decode(bytes).ok());
         let Some(remembered) = remembered else { return };
         self.streams.set_limits(limits(&remembered));
+        self.remembered = Some(Box::new(remembered));
         self.spaces[Level::Data as usize].keys = Some(LevelKeys { local, remote: None });
         self.early = Early::Offered;
     }
@@ -528,14 +531,8 @@ impl<S> Connection<S> {
         if self.early == Early::Offered {
             if self.tls.is_early_data_accepted() {
                 self.early = Early::Accepted;
-                let reduced = |old: Limits| {
-                    granted.data < old.data
-                        || granted.bidi_data < old.bidi_data
-                        || granted.uni_data < old.uni_data
-                        || granted.bidi < old.bidi
-                        || granted.uni < old.uni
-                };
-                if reduced(self.streams.limits) {
+                let remembered = self.remembered.take();
+                if remembered.is_some_and(|remembered| parameters.reduced_from(&remembered).is_some()) {
                     return Err(
                         Violation::Protocol("limits below those that early data was sent under").into()
                     );
@@ -919,29 +916,20 @@ fn by_peer(application: bool, code: u64, reason: &[u8]) -> Closed {
 
 /// The transport parameters of this side (RFC 9000 §18.2), encoded.
 fn own_parameters(config: &Config, local: &LocalCids) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let mut add = |id: u64, value: &[u8]| {
-        varint::write(&mut bytes, id);
-        varint::write(&mut bytes, value.len() as u64);
-        bytes.extend_from_slice(value);
+    let parameters = Parameters {
+        max_idle_timeout: config.idle_timeout.as_nanos() / 1_000_000,
+        max_udp_payload_size: 65_507,
+        initial_max_data: CONNECTION_WINDOW,
+        initial_max_stream_data_bidi_local: STREAM_WINDOW,
+        initial_max_stream_data_bidi_remote: STREAM_WINDOW,
+        initial_max_stream_data_uni: STREAM_WINDOW,
+        initial_max_streams_uni: config.uni_streams,
+        active_connection_id_limit: ACTIVE_LIMIT,
+        initial_source_connection_id: Some(local.id(0).to_vec()),
+        grease_quic_bit: true,
+        ..Parameters::default()
     };
-    let int = |value: u64| {
-        let mut bytes = Vec::new();
-        varint::write(&mut bytes, value);
-        bytes
-    };
-    add(0x01, &int(config.idle_timeout.as_nanos() / 1_000_000));
-    add(0x03, &int(65_507));
-    add(0x04, &int(CONNECTION_WINDOW));
-    add(0x05, &int(STREAM_WINDOW));
-    add(0x06, &int(STREAM_WINDOW));
-    add(0x07, &int(STREAM_WINDOW));
-    add(0x08, &int(0));
-    add(0x09, &int(config.uni_streams));
-    add(0x0e, &int(ACTIVE_LIMIT));
-    add(0x0f, &local.id(0));
-    add(0x2ab2, &[]);
-    bytes
+    parameters.encode(local.noise())
 }
 
 fn limits(parameters: &Parameters) -> Limits {

@@ -71,7 +71,13 @@ impl<S> Connection<S> {
 
     #[inline]
     fn may_send_data(&mut self, now: Instant) -> bool {
-        self.congestion.has_room() && (!self.config.pacing || self.pace_allows(now))
+        let room = self.congestion.has_room();
+        if !self.config.pacing {
+            return room;
+        }
+        // What waits for acknowledgements does not wait for its turn.
+        self.pace.until = None;
+        room && self.pace_allows(now)
     }
 
     /// Whether a level has something to say that may be said now.
@@ -98,7 +104,7 @@ impl<S> Connection<S> {
     }
 
     /// Writes one packet; `start` is where its datagram begins, which is filled up with padding when `pad`.
-    /// False, with nothing written, when there was nothing to say.
+    /// False, with nothing written, when there was nothing to say and nothing to fill up.
     fn write_packet(
         &mut self,
         now: Instant,
@@ -115,7 +121,8 @@ impl<S> Connection<S> {
         let body_at = out.len();
         let end = start + self.segment() - TAG;
         let eliciting = self.write_frames(now, level, out, end, may_send_data);
-        if out.len() == body_at {
+        // With `pad` what goes before it in the datagram relies on it, even if it is padding and nothing else.
+        if out.len() == body_at && !pad {
             out.truncate(packet_at);
             return false;
         }
@@ -302,7 +309,6 @@ impl<S> Connection<S> {
         self.pace.at = now;
         let payload = u64::from(self.config.payload);
         if self.pace.allowance >= payload {
-            self.pace.until = None;
             return true;
         }
         let missing = u128::from(payload - self.pace.allowance);

@@ -162,6 +162,57 @@ pub(super) fn tcp_tw_reuse(setting: Text) -> Finding {
     }
 }
 
+/// `net.core.rmem_max` and `wmem_max` (socket(7)): what a server may ask for as buffers of its UDP sockets. What
+/// does not fit a receive buffer is dropped, and QUIC has to send it again.
+pub(super) fn udp_buffers(receive: Text, send: Text) -> Finding {
+    const CHECK: &str = "udp-buffers";
+    let (receive, send) = match (receive, send) {
+        (Ok(receive), Ok(send)) => (receive, send),
+        (Err(reason), _) | (_, Err(reason)) => return unknown(CHECK, reason),
+    };
+    let limits = [("rmem_max", number::<u64>(&receive)), ("wmem_max", number::<u64>(&send))];
+    let [(_, Some(most_received)), (_, Some(most_sent))] = limits else {
+        return unreadable(CHECK, &format!("{receive} {send}"));
+    };
+    let found = format!(
+        "UDP sockets may have {} KiB to receive into and {} KiB to send from",
+        most_received / 1024,
+        most_sent / 1024
+    );
+    let short: Vec<String> = limits
+        .iter()
+        .filter(|(_, limit)| limit.is_some_and(|limit| limit < LARGE_BUFFER))
+        .map(|(name, _)| format!("net.core.{name}={LARGE_BUFFER}"))
+        .collect();
+    if short.is_empty() {
+        return ok(CHECK, found);
+    }
+    warn(
+        CHECK,
+        format!("{found}: QUIC servers that ask for more lose datagrams under load"),
+        format!("sudo sysctl {}", short.join(" ")),
+    )
+}
+
+/// MTU of the loopback interface: with less than its stock 64 KiB, TCP and UDP are cut into more packets than
+/// on other machines.
+pub(super) fn loopback_mtu(mtu: Text) -> Finding {
+    const CHECK: &str = "loopback-mtu";
+    let mtu = match mtu {
+        Ok(mtu) => mtu,
+        Err(reason) => return unknown(CHECK, reason),
+    };
+    match number::<u32>(&mtu) {
+        None => unreadable(CHECK, &mtu),
+        Some(mtu) if mtu < LOOPBACK_MTU => warn(
+            CHECK,
+            format!("packets over loopback have at most {mtu} bytes, {LOOPBACK_MTU} are usual"),
+            format!("unless that is what you mean to measure: sudo ip link set lo mtu {LOOPBACK_MTU}"),
+        ),
+        Some(mtu) => ok(CHECK, format!("packets over loopback have up to {mtu} bytes")),
+    }
+}
+
 /// Whether `::1` is there, which `localhost` may mean.
 pub(super) fn ipv6_loopback(addresses: Text) -> Finding {
     const CHECK: &str = "ipv6-loopback";
@@ -208,6 +259,12 @@ const ENOUGH_PORTS: u32 = 10_000;
 
 /// Connections that scenarios commonly open at once, several times over.
 const LONG_QUEUE: u64 = 1_024;
+
+/// What QUIC implementations commonly ask for, and this generator does.
+const LARGE_BUFFER: u64 = 4 << 20;
+
+/// What Linux gives the loopback interface.
+const LOOPBACK_MTU: u32 = 65_536;
 
 /// `::1` as `/proc/net/if_inet6` prints it.
 const IPV6_LOOPBACK: &str = "00000000000000000000000000000001 ";
@@ -294,8 +351,29 @@ mod tests {
     }
 
     #[test]
+    fn udp_buffers_smaller_than_what_is_asked_for_are_named() {
+        let large = || text("4194304\n");
+        let stock = || text("212992\n");
+        for (receive, send, level, remedy) in [
+            (large(), large(), Fine, None),
+            (stock(), large(), Warn, Some("sudo sysctl net.core.rmem_max=4194304")),
+            (large(), stock(), Warn, Some("sudo sysctl net.core.wmem_max=4194304")),
+            (stock(), stock(), Warn, Some("sudo sysctl net.core.rmem_max=4194304 net.core.wmem_max=4194304")),
+            (text("?"), large(), Unknown, None),
+            (absent(), large(), Unknown, None),
+            (large(), absent(), Unknown, None),
+        ] {
+            let finding = udp_buffers(receive.clone(), send.clone());
+            assert_eq!((finding.level, finding.remedy.as_deref()), (level, remedy), "{receive:?} {send:?}");
+        }
+    }
+
+    #[test]
     fn sockets_and_memory() {
-        let cases: [(Check, &str, FindingLevel); 13] = [
+        let cases: [(Check, &str, FindingLevel); 16] = [
+            (loopback_mtu, "65536\n", Fine),
+            (loopback_mtu, "1500\n", Warn),
+            (loopback_mtu, "x", Unknown),
             (somaxconn, "4096\n", Fine),
             (somaxconn, "128\n", Warn),
             (somaxconn, "", Unknown),

@@ -43,6 +43,8 @@ pub(crate) struct Options {
     /// Addresses are validated by Retry (RFC 9000 §8.1.2).
     pub(crate) retry: bool,
     pub(crate) sessions: Sessions,
+    /// Connections are turned away (CONNECTION_REFUSED).
+    pub(crate) refuse: bool,
     /// Largest UDP payload sent and taken.
     pub(crate) payload: u16,
     /// Most datagrams in one system call.
@@ -60,6 +62,7 @@ impl Default for Options {
             window: 8 << 20,
             idle: Duration::from_secs(30),
             retry: false,
+            refuse: false,
             sessions: Sessions::None,
             payload: 1452,
             offload: true,
@@ -88,6 +91,11 @@ pub(super) enum Event {
     Opened {
         id: u64,
         send: SendStream,
+        stop: oneshot::Sender<u64>,
+    },
+    /// A unidirectional stream.
+    UniOpened {
+        id: u64,
         stop: oneshot::Sender<u64>,
     },
     Data(u64, Bytes),
@@ -134,12 +142,17 @@ impl Listener {
             socket: Arc::new(listener.socket.try_clone().expect("sockets can be duplicated")),
             early: !matches!(options.sessions, Sessions::None | Sessions::Resume),
         };
-        let retry = options.retry;
+        let (retry, refuse) = (options.retry, options.refuse);
         runtime().spawn(async move {
             let mut index = 0;
             while let Some(incoming) = endpoint.accept().await {
                 if retry && !incoming.remote_address_validated() {
                     incoming.retry().expect("an address that is not validated yet");
+                    continue;
+                }
+                if refuse {
+                    serving.counters.accepted.fetch_add(1, Ordering::SeqCst);
+                    incoming.refuse();
                     continue;
                 }
                 let config = Arc::clone(&configs[index as usize % configs.len()]);
@@ -228,7 +241,6 @@ async fn tell(connection: Connection, counters: Arc<Counters>, events: mpsc::Sen
         };
         let id = receive.id().into();
         let (stop, stopped) = oneshot::channel();
-        let mut kept = None;
         if receive.is_0rtt() && send.is_some() {
             counters.early.fetch_add(1, Ordering::SeqCst);
         }
@@ -245,10 +257,14 @@ async fn tell(connection: Connection, counters: Arc<Counters>, events: mpsc::Sen
                     }
                 });
             }
-            None => kept = Some(stop),
+            None => {
+                if events.send(Event::UniOpened { id, stop }).await.is_err() {
+                    return;
+                }
+            }
         }
         while readers.try_join_next().is_some() {}
-        readers.spawn(read(id, receive, stopped, kept, events.clone()));
+        readers.spawn(read(id, receive, stopped, events.clone()));
     }
     while readers.join_next().await.is_some() {}
     let _ = events.send(Event::Closed(connection.closed().await)).await;
@@ -258,13 +274,12 @@ async fn read(
     id: u64,
     mut receive: RecvStream,
     mut stop: oneshot::Receiver<u64>,
-    _kept: Option<oneshot::Sender<u64>>,
     events: mpsc::Sender<Event>,
 ) {
     loop {
         let chunk = tokio::select! {
             chunk = receive.read_chunk(64 * 1024, true) => chunk,
-            Ok(code) = &mut stop => {
+            Ok(code) = &mut stop, if !stop.is_terminated() => {
                 let _ = receive.stop(VarInt::from_u64(code).expect("a code in range"));
                 return;
             }

@@ -87,7 +87,14 @@ pub(crate) struct H3 {
     control: Option<SendStream>,
     others: Vec<SendStream>,
     heads: VecDeque<Asked>,
-    whole: VecDeque<Asked>,
+    whole: BTreeMap<u64, Asked>,
+    /// The stream of the next whole request, and the first one that was not opened yet.
+    next_request: u64,
+    next_stream: u64,
+    /// The means to stop reading the client's unidirectional streams.
+    uni_stops: BTreeMap<u64, oneshot::Sender<u64>>,
+    /// Nothing more is to be heard of the client.
+    silent: bool,
     /// Streams that were ended and whose bytes are not acknowledged yet.
     unacknowledged: BTreeSet<u64>,
     /// The first stream that is not processed.
@@ -121,7 +128,11 @@ fn serve(
         control: None,
         others: Vec::new(),
         heads: VecDeque::new(),
-        whole: VecDeque::new(),
+        whole: BTreeMap::new(),
+        next_request: 0,
+        next_stream: 0,
+        uni_stops: BTreeMap::new(),
+        silent: false,
         unacknowledged: BTreeSet::new(),
         refused_from: None,
         no_new_streams: false,
@@ -240,7 +251,7 @@ impl H3 {
             ignored += u64::from(!std::mem::replace(&mut stream.ignored, true));
         }
         self.counters.count_ignored(ignored);
-        self.whole.retain(|asked| u64::from(asked.stream) < first);
+        self.whole.retain(|id, _| *id < first);
         self.heads.retain(|asked| u64::from(asked.stream) < first);
         self.control(&wire::goaway(first))
     }
@@ -255,8 +266,22 @@ impl H3 {
         self.quic.close(varint(code), b"scripted");
     }
 
+    /// Wants no more of the client's unidirectional stream of this type (STOP_SENDING).
+    pub(crate) fn stop_uni(&mut self, kind: u64, code: u64) {
+        while !self.unis.values().any(|(read, _)| *read == Some(kind)) {
+            if self.next().is_none() {
+                return;
+            }
+        }
+        let id = self.unis.iter().find(|(_, (read, _))| *read == Some(kind)).map(|(id, _)| *id);
+        if let Some(stop) = id.and_then(|id| self.uni_stops.remove(&id)) {
+            let _ = stop.send(code);
+        }
+    }
+
     /// Nothing is sent to the client any more, and nothing of it is taken.
     pub(crate) fn vanish(&mut self) {
+        self.silent = true;
         self.silence.fall(self.client_address());
     }
 
@@ -281,12 +306,22 @@ impl H3 {
         self.quic.remote_address()
     }
 
-    /// The next whole request; `None` when the client closed.
+    /// The next whole request, in order of streams; `None` when the client closed.
     pub(crate) fn request(&mut self) -> Option<Asked> {
-        while self.whole.is_empty() {
-            self.next()?;
+        loop {
+            let id = self.next_request;
+            if let Some(asked) = self.whole.remove(&id) {
+                self.next_request += 4;
+                return Some(asked);
+            }
+            // What was answered early, refused or reset does not become whole.
+            let over = self.streams.get(&id).is_none_or(|stream| stream.ended || stream.ignored);
+            if id < self.next_stream && over {
+                self.next_request += 4;
+            } else {
+                self.next()?;
+            }
         }
-        self.whole.pop_front()
     }
 
     /// The next request as soon as its head is here, without its body.
@@ -411,13 +446,21 @@ impl H3 {
     pub(crate) fn end_connection(&mut self) {
         self.patience = Some(LINGER);
         if self.refused_from.is_none() {
-            while !self.unacknowledged.is_empty() && self.next().is_some() {}
-            self.quic.close(varint(wire::H3_NO_ERROR), b"");
+            self.flush();
+            self.close(wire::H3_NO_ERROR);
         }
+    }
+
+    /// Waits until all streams that were ended are acknowledged.
+    pub(crate) fn flush(&mut self) {
+        while !self.unacknowledged.is_empty() && self.next().is_some() {}
     }
 
     /// Sends nothing more; what the client still sends is read, checked and counted.
     fn finish(&mut self) {
+        if self.silent {
+            return;
+        }
         self.patience = Some(LINGER);
         self.ignore();
         if self.closed.is_none() {

@@ -34,6 +34,10 @@ impl H3 {
                 self.opened(id, send, stop);
                 Ok(())
             }
+            Event::UniOpened { id, stop } => {
+                self.uni_stops.insert(id, stop);
+                Ok(())
+            }
             Event::Data(id, bytes) if id.is_multiple_of(4) => self.request_data(id, &bytes),
             Event::Data(id, bytes) => self.uni_data(id, &bytes),
             Event::Fin(id) if id.is_multiple_of(4) => self.request_end(id),
@@ -70,6 +74,7 @@ impl H3 {
         if self.no_new_streams {
             self.complain(&format!("stream {id} after GOAWAY was seen"));
         }
+        self.next_stream = id + 4;
         let ignored = self.refused_from.is_some_and(|first| id >= first);
         self.counters.count_ignored(u64::from(ignored));
         let asked = Asked { stream: u32::try_from(id).expect("few streams"), ..Asked::default() };
@@ -161,7 +166,7 @@ impl H3 {
         let asked = std::mem::take(&mut stream.asked);
         let (declared, length) = (declared_length(&asked), asked.body.len());
         if !stream.ended {
-            self.whole.push_back(asked);
+            self.whole.insert(id, asked);
         }
         self.counters.count_request();
         match declared {
@@ -177,7 +182,7 @@ impl H3 {
             self.resets.push((id, code));
             self.counters.count_reset_stream(code);
             if let Some(stream) = self.streams.get_mut(&id) {
-                stream.client_ended = true;
+                (stream.client_ended, stream.ignored) = (true, true);
             }
         } else {
             self.complain(&format!("unidirectional stream {id} was reset with {code:#x}"));

@@ -19,8 +19,16 @@ def say(event, **fields):
 
 
 def measurement(opened, closed, ok, errors=()):
-    version = "HTTP/2" if plan["protocol"] in ("h2c", "h2") else "HTTP/1.1"
-    negotiated = {"http": version, "alpn": None, "tls": None, "cipher": None, "group": None}
+    version = {"h2c": "HTTP/2", "h2": "HTTP/2", "h3": "HTTP/3"}.get(plan["protocol"], "HTTP/1.1")
+    alpn = {"h1s": "http/1.1", "h2": "h2", "h3": "h3"}.get(plan["protocol"])
+    negotiated = {"http": version, "alpn": alpn, "tls": alpn and "TLSv1.3", "cipher": None, "group": None}
+    resumed = 0 if plan["resumption"] == "off" else ok
+    handshakes = {
+        "full": ok - resumed,
+        "resumed": resumed,
+        "early_accepted": ok if plan["resumption"] == "0rtt" else 0,
+        "early_rejected": 0,
+    }
     count = {"started": ok, "carried_in": 0, "ok": ok, "failed": 0, "unfinished": 0, "oldest_unfinished_us": None}
     length = (closed - opened) / 1e9
     duration = plan["limit"].get("duration_ns")
@@ -34,6 +42,8 @@ def measurement(opened, closed, ok, errors=()):
         connections=plan["connections"],
         concurrency=plan["concurrency"],
         keepalive=plan["keepalive"],
+        requests_per_connection=plan["requests_per_connection"],
+        resumption=plan["resumption"],
         window={
             "opened_at_ns": opened,
             "closed_at_ns": closed,
@@ -53,7 +63,16 @@ def measurement(opened, closed, ok, errors=()):
         statuses={"200": ok},
         interim_responses=0,
         errors=list(errors),
-        connection={"attempted": 1, "opened": 1, "reopened": 0, "failed": 0, "peak": 1, "stalled": 0, "setup_us": None},
+        connection={
+            "attempted": 1,
+            "opened": 1,
+            "reopened": 0,
+            "failed": 0,
+            "peak": 1,
+            "stalled": 0,
+            "setup_us": None,
+            "handshakes": alpn and handshakes,
+        },
         seconds=[],
         generator={
             "engine": "fake",
