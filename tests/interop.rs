@@ -132,15 +132,16 @@ fn every_server_is_driven_over_every_protocol_it_offers() {
     let mut offered = Vec::new();
     for folder in folders {
         let folder = folder.expect("the folder can be listed");
-        if !folder.path().join("server.toml").exists() {
-            continue;
-        }
+        let Ok(file) = std::fs::read_to_string(folder.path().join("server.toml")) else { continue };
+        let file: toml::Table = file.parse().expect("server.toml is TOML");
         let name = folder.file_name().into_string().expect("a plain name");
-        let protocols = spec(&entry(&name, Protocol::H1), Protocol::H1).protocols;
-        if NOT_PACKAGED.contains(&name.as_str()) {
-            continue;
+        let protocols = file["protocols"].clone().try_into::<Vec<Protocol>>().expect("protocols by name");
+        // All of them stand in a scenario as they are, also those that are not run.
+        let read = spec(&entry(&name, protocols[0]), protocols[0]);
+        assert_eq!((&read.name, &read.protocols), (&name, &protocols));
+        if !NOT_PACKAGED.contains(&name.as_str()) {
+            offered.extend(protocols.into_iter().map(|protocol| (name.clone(), protocol)));
         }
-        offered.extend(protocols.into_iter().map(|protocol| (name.clone(), protocol)));
     }
     // The one that has to be set up for it.
     offered.push(("nginx".into(), Protocol::H2c));
@@ -240,8 +241,7 @@ fn sessions_were_resumed(served: &Served, m: &Measurement, what: &str) {
     let what = format!("{what}: {:?}", m.connection);
     let first = u64::from(m.connections);
     assert!(m.connection.opened >= 2 * first, "{what}");
-    assert_eq!(m.connection.reopened, m.connection.opened - first, "{what}");
-    assert!((first..=m.connection.reopened).contains(&(full + resumed)), "{what}");
+    assert!((first..=m.connection.opened - first).contains(&(full + resumed)), "{what}");
     // Each connection leaves a ticket at least, and takes one.
     let every = !ONE_TICKET_FOR_A_SESSION.contains(&name);
     assert!(if every { full == 0 } else { resumed >= 1 }, "{what}");
@@ -370,6 +370,7 @@ impl Served {
         plan.concurrency = concurrency;
         plan.threads = connections.min(2);
         plan.timeout_ns = 60_000_000_000;
+        plan.connect_timeout_ns = 60_000_000_000;
         plan
     }
 

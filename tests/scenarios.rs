@@ -94,6 +94,37 @@ fn the_comparison_over_http2_has_the_published_cells_and_takes_twelve_minutes_at
     }
 }
 
+#[test]
+fn the_comparison_over_http3_has_the_published_cells_and_takes_twelve_minutes_at_most() {
+    let scenario = load("h3.toml");
+    assert_eq!((scenario.report.as_str(), scenario.template.as_str()), ("HTTP3_RESULTS", "http3"));
+    assert!(scenario.estimate().total().as_secs_f64() < 720.0, "{:?}", scenario.estimate());
+    let servers: Vec<&str> = scenario.servers.iter().map(|server| server.name.as_str()).collect();
+    let stacks = ["rust-quinn", "quiche", "go-quic", "caddy", "s2n-quic", "bun", "python-aioquic"];
+    assert!(servers.starts_with(&stacks[..3]) && stacks.iter().all(|stack| servers.contains(stack)));
+    assert!(scenario.servers.iter().all(|server| server.protocols.contains(&Protocol::H3)));
+    let compared: Vec<_> =
+        scenario.sections.iter().map(|section| (section.kind, section.protocols.as_slice())).collect();
+    let all: &[Protocol] = &[Protocol::H3, Protocol::H2, Protocol::H1s];
+    let expected: [(SectionKind, &[Protocol]); 4] = [
+        (SectionKind::ClosedLoop, &[Protocol::H3]),
+        (SectionKind::Ratio, &[Protocol::H3, Protocol::H2]),
+        (SectionKind::Setup, all),
+        (SectionKind::Handshake, all),
+    ];
+    assert_eq!(compared, expected);
+    for section in &scenario.sections {
+        let cells: Vec<String> = section.cells.iter().map(ToString::to_string).collect();
+        let published: &[&str] = match section.kind {
+            SectionKind::ClosedLoop => &["1x1", "1x10", "1x100", "10x1", "10x10", "50x1", "50x10"],
+            SectionKind::Ratio => &["1x1", "10x1", "50x1"],
+            SectionKind::Setup => &["20x1"],
+            SectionKind::Handshake => &["1x1/off", "1x1/ticket", "1x1/0rtt"],
+        };
+        assert_eq!(cells, published, "{}", section.title);
+    }
+}
+
 fn bench_check() -> Command {
     let mut command = Command::cargo_bin("bench").expect("cargo builds the program for its tests");
     command.current_dir(env!("CARGO_MANIFEST_DIR")).arg("check");

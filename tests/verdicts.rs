@@ -600,7 +600,7 @@ fn a_window_without_a_handshake_is_none_of_resumed_ones() {
         match s.handshake {
             Some(figures) => assert_eq!(figures.connections_per_second, None, "no rate of nothing"),
             None => {
-                assert_eq!(s.reasons, ["no handshake was completed in the window; ask for more connections"])
+                assert_eq!(s.reasons, ["no handshake was completed in the window; ask for more connections"]);
             }
         }
     }

@@ -331,7 +331,8 @@ fn warnings(plan: &LoadPlan, m: &Measurement) -> Vec<Warning> {
             ),
         );
     }
-    if m.keepalive && m.lifetime.ok > 0 && m.connection.reopened > m.lifetime.ok / 10 {
+    let to_be_kept = m.keepalive && m.requests_per_connection.is_none();
+    if to_be_kept && m.lifetime.ok > 0 && m.connection.reopened > m.lifetime.ok / 10 {
         warn(
             "not-kept-alive",
             format!(

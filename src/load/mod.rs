@@ -255,12 +255,6 @@ fn validate(plan: &LoadPlan) -> Result<(), LoadError> {
                 "a connection for each request carries one, and {most} were asked for; keep connections alive"
             ));
         }
-        Some(most) if plan.concurrency > 1 => {
-            return bad(format!(
-                "a connection of {most} requests carries one at a time, and {} at a time were asked for; use more connections instead",
-                plan.concurrency
-            ));
-        }
         _ => (),
     }
     validate_resumption(plan)?;

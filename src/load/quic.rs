@@ -26,6 +26,8 @@ pub(super) struct Datagrams {
     counts: Counts,
     /// Drops the kernel told of, by file, the last time.
     dropped: Vec<u32>,
+    /// Round-trip time and the server's delay on the last connection that is over.
+    last_timing: Option<(Span, Span)>,
     /// Memory for the next send.
     spare: Vec<u8>,
 }
@@ -112,6 +114,7 @@ impl Datagrams {
             given: None,
             counts: Counts::default(),
             dropped: vec![0; connections as usize + 1],
+            last_timing: None,
             spare: Vec::new(),
         }
     }
@@ -371,10 +374,10 @@ impl Worker<'_> {
         self.transmit_datagrams(index)?;
         // The slot's next socket must not get it.
         self.ring.enter(0, Span::ZERO, None)?;
-        if let (Some(datagrams), Some(health)) =
-            (&mut self.datagrams, self.slots[index as usize].client.health())
-        {
+        let client = &self.slots[index as usize].client;
+        if let (Some(datagrams), Some(health)) = (&mut self.datagrams, client.health()) {
             datagrams.counts.gone = datagrams.counts.gone.plus(health);
+            datagrams.last_timing = client.timing().or(datagrams.last_timing);
         }
         Ok(())
     }
@@ -403,7 +406,11 @@ impl Worker<'_> {
         let mut health = clients().filter_map(|client| client.health()).fold(counts.gone, Health::plus);
         health.stray_packets += counts.strays;
         let timings = clients().filter_map(|client| client.timing());
-        let (round_trips, delays): (Vec<_>, Vec<_>) = timings.unzip();
+        let (mut round_trips, mut delays): (Vec<_>, Vec<_>) = timings.unzip();
+        if let Some((round_trip, delay)) = datagrams.last_timing.filter(|_| round_trips.is_empty()) {
+            round_trips.push(round_trip);
+            delays.push(delay);
+        }
         Some(QuicTotals {
             health,
             send_calls: counts.send_calls,

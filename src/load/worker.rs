@@ -744,7 +744,10 @@ impl<'a> Worker<'a> {
         }
         self.outcome.peak = self.outcome.peak.max(self.up);
         slot.was_up = true;
-        self.record.connected(self.now.since(slot.begun));
+        // Of short connections those of the warm-up are others than the window's: they had no tickets.
+        if !self.assignment.replaces || self.record.stage() == Stage::Window {
+            self.record.connected(self.now.since(slot.begun));
+        }
     }
 
     /// Ends the connection of a slot and begins the next one, at once or after a back-off.

@@ -128,7 +128,7 @@ pub struct ServerSpec {
     pub stop_grace: Span,
     /// Fixed port of cleartext protocols.
     pub port: Option<u16>,
-    /// Fixed port of TLS protocols.
+    /// Fixed port of TLS protocols, on UDP that of HTTP/3.
     pub tls_port: Option<u16>,
     /// One phrase for the report.
     pub note: Option<String>,
@@ -138,7 +138,7 @@ pub struct ServerSpec {
 pub const PLACEHOLDERS: &[(&str, &str)] = &[
     ("port", "the port the section's protocol is driven on"),
     ("http_port", "the port of cleartext protocols"),
-    ("https_port", "the port of TLS protocols"),
+    ("https_port", "the port of TLS protocols, on UDP that of HTTP/3"),
     ("cert", "path of the run's certificate, PEM"),
     ("key", "path of its private key, PEM (PKCS #8)"),
     ("workers", "worker threads to use"),

@@ -44,7 +44,7 @@ pub struct Certificate {
 pub struct Ports {
     /// Cleartext protocols.
     pub http: u16,
-    /// TLS protocols.
+    /// TLS protocols, and HTTP/3 on UDP.
     pub https: u16,
 }
 

@@ -43,7 +43,6 @@ pub(super) struct Books<'a> {
     pub(super) replays: &'a mut Vec<Replay>,
     pub(super) now: Instant,
     pub(super) served: bool,
-    pub(super) ended: bool,
 }
 
 impl Responses<Exchange> for Books<'_> {
@@ -67,7 +66,6 @@ impl Responses<Exchange> for Books<'_> {
     #[inline]
     fn complete(&mut self, exchange: Exchange) {
         self.served = true;
-        self.ended = true;
         let Exchange { started, first_byte, status, body, differs, .. } = exchange;
         let unexpected: Option<Unexpected> = self.expect.unexpected(status, body, differs, self.head_request);
         self.record.completed(&Completion { started, first_byte, status, body, unexpected }, self.now);
@@ -75,7 +73,6 @@ impl Responses<Exchange> for Books<'_> {
 
     #[cold]
     fn failed(&mut self, exchange: Exchange, failure: Failure) {
-        self.ended = true;
         let fault = match failure {
             Failure::Refused => {
                 self.record.refused();

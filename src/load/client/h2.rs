@@ -14,29 +14,21 @@ pub(super) struct Exchanges {
     fresh: Option<u32>,
     last: u32,
     pub(super) served: bool,
-    /// Requests that ended on this connection, answered or not.
-    carried: u32,
+    /// Requests that may still be begun on it; `u32::MAX`: any number.
+    left: u32,
 }
 
 impl Exchanges {
-    pub(super) fn new(concurrency: u32) -> Self {
+    pub(super) fn new(concurrency: u32, most: u32) -> Self {
         let connection = Connection::new(Config::new(concurrency.max(1)));
-        Self { connection, fresh: None, last: 0, served: false, carried: 0 }
+        Self { connection, fresh: None, last: 0, served: false, left: most }
     }
 
-    /// Takes bytes in; requests to be sent again are added to `replays`. The connection is finished after
-    /// `most` requests.
+    /// Takes bytes in; requests to be sent again are added to `replays`.
     #[inline]
-    pub(super) fn received(
-        &mut self,
-        request: &Request,
-        input: &[u8],
-        books: &mut Books<'_>,
-        most: u32,
-    ) -> Step {
+    pub(super) fn received(&mut self, request: &Request, input: &[u8], books: &mut Books<'_>) -> Step {
         let done = self.connection.receive(request, input, books);
         self.served |= books.served;
-        self.count(books);
         match done {
             Err(violation) => Step::Failed(framing_fault(violation.kind(), &violation)),
             Ok(()) if self.connection.finished() && !self.served => Step::Failed(fault(
@@ -46,21 +38,15 @@ impl Exchanges {
             )),
             Ok(()) if self.connection.finished() => Step::Finished,
             // A connection for so many requests has ended with the last, answered or refused.
-            Ok(()) if books.ended && self.spent(most) => Step::Finished,
+            Ok(()) if self.spent() => Step::Finished,
             Ok(()) => Step::Going,
         }
     }
 
-    /// With a limit there is one request at a time, so that at most one ended.
+    /// It has carried all the requests it may.
     #[inline]
-    fn count(&mut self, books: &Books<'_>) {
-        self.carried = self.carried.saturating_add(u32::from(books.ended));
-    }
-
-    /// It has carried `most` requests.
-    #[inline]
-    pub(super) fn spent(&self, most: u32) -> bool {
-        self.carried >= most
+    pub(super) fn spent(&self) -> bool {
+        self.left == 0 && self.connection.streams() == 0
     }
 
     pub(super) fn closed(&self) -> Step {
@@ -73,13 +59,16 @@ impl Exchanges {
 
     #[inline]
     pub(super) fn room(&self) -> u32 {
-        self.connection.room()
+        self.connection.room().min(self.left)
     }
 
     #[inline]
     pub(super) fn begin(&mut self, request: &Request, started: Instant, replays: u8) {
         self.last = self.connection.open(request, Exchange::new(started, replays));
         self.fresh.get_or_insert(self.last);
+        if self.left != u32::MAX {
+            self.left -= 1;
+        }
     }
 
     /// What was begun since the last stamp was sent at `now`.
@@ -112,7 +101,6 @@ impl Exchanges {
     pub(super) fn expire(&mut self, books: &mut Books<'_>, timeout: Span) {
         let now = books.now;
         self.connection.cancel(|exchange| now.since(exchange.started) > timeout, books);
-        self.count(books);
     }
 
     /// Effective M, once the server's settings are known.

@@ -16,8 +16,8 @@ pub(super) struct Exchanges {
     fresh: Option<u64>,
     last: u64,
     pub(super) served: bool,
-    /// Requests that ended on this connection, answered or not.
-    carried: u32,
+    /// Requests that may still be begun on it; `u32::MAX`: any number.
+    left: u32,
     established: bool,
     /// Tickets are wanted: a connection that has done its work stays until it has what the server gives at
     /// the end of the handshake, but no longer than until this.
@@ -40,28 +40,25 @@ impl Exchanges {
             fresh: None,
             last: 0,
             served: false,
-            carried: 0,
+            left: job.requests_per_connection,
             established: false,
             wants_tickets: job.resumption != Resumption::Off,
             lingers_until: None,
         })
     }
 
-    /// Takes a datagram in; requests to be sent again are added to `replays`. The connection is finished after
-    /// `most` requests.
+    /// Takes a datagram in; requests to be sent again are added to `replays`.
     #[inline]
     pub(super) fn received(
         &mut self,
         request: &Request,
         datagram: &mut [u8],
         books: &mut Books<'_>,
-        most: u32,
         alpn: &str,
     ) -> Step {
         let done = self.connection.receive(books.now, request, datagram, books);
         self.established = self.connection.quic().established();
         self.served |= books.served;
-        self.count(books);
         match done {
             Err(ended) => self.ended(&ended, alpn),
             Ok(()) if self.connection.finished() && !self.served => Step::Failed(fault(
@@ -71,7 +68,7 @@ impl Exchanges {
             )),
             Ok(()) if self.connection.finished() => Step::Finished,
             // A connection for so many requests has ended with the last, answered or refused.
-            Ok(()) if self.spent(most) => self.done(books.now),
+            Ok(()) if self.spent() => self.done(books.now),
             Ok(()) => Step::Going,
         }
     }
@@ -86,16 +83,10 @@ impl Exchanges {
         if now >= until { Step::Finished } else { Step::Going }
     }
 
-    /// With a limit there is one request at a time, so that at most one ended.
+    /// It has carried all the requests it may.
     #[inline]
-    fn count(&mut self, books: &Books<'_>) {
-        self.carried = self.carried.saturating_add(u32::from(books.ended));
-    }
-
-    /// It has carried `most` requests.
-    #[inline]
-    pub(super) fn spent(&self, most: u32) -> bool {
-        self.carried >= most
+    pub(super) fn spent(&self) -> bool {
+        self.left == 0 && self.connection.streams() == 0
     }
 
     /// Does what is due at `now`.
@@ -141,13 +132,16 @@ impl Exchanges {
 
     #[inline]
     pub(super) fn room(&self) -> u32 {
-        if self.lingers_until.is_some() { 0 } else { self.connection.room() }
+        self.connection.room().min(self.left)
     }
 
     #[inline]
     pub(super) fn begin(&mut self, request: &Request, started: Instant, replays: u8) {
         self.last = self.connection.open(request, Exchange::new(started, replays));
         self.fresh.get_or_insert(self.last);
+        if self.left != u32::MAX {
+            self.left -= 1;
+        }
     }
 
     /// What was begun since the last stamp was sent at `now`.
@@ -199,7 +193,6 @@ impl Exchanges {
     pub(super) fn expire(&mut self, books: &mut Books<'_>, timeout: Span) {
         let now = books.now;
         self.connection.cancel(|exchange| now.since(exchange.started) > timeout, books);
-        self.count(books);
     }
 
     /// Effective M, once the server's limits are known.

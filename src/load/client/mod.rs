@@ -30,7 +30,6 @@ pub struct Job {
     /// M: the most requests in flight on a connection; 1 for HTTP/1.1.
     pub concurrency: u32,
     /// Requests after which a connection is replaced, whatever the server would allow; `u32::MAX`: never.
-    /// With a limit, `concurrency` is 1.
     pub requests_per_connection: u32,
     /// What connections make of earlier ones' sessions.
     pub resumption: Resumption,
@@ -164,7 +163,9 @@ impl Client {
         };
         let http = match &job.request {
             Request::H1(_) => Http::H1(h1::Exchange::new()),
-            Request::H2(_) => Http::H2(Box::new(h2::Exchanges::new(job.concurrency))),
+            Request::H2(_) => {
+                Http::H2(Box::new(h2::Exchanges::new(job.concurrency, job.requests_per_connection)))
+            }
             Request::H3(_, config) => Http::H3(Box::new(h3::Exchanges::new(job, config, birth)?)),
         };
         Ok(Self {
@@ -268,8 +269,7 @@ impl Client {
             return Step::Going;
         };
         let mut books = books(job, record, &mut self.replays, now);
-        let most = job.requests_per_connection;
-        exchanges.received(request, datagram, &mut books, most, job.alpn)
+        exchanges.received(request, datagram, &mut books, job.alpn)
     }
 
     /// Appends datagrams to `out`, at most `most`: all of [`Client::segment`] bytes but the last. Returns
@@ -518,7 +518,7 @@ impl Client {
             Http::H1(_) => Step::Going,
             Http::H3(exchanges) => {
                 exchanges.expire(&mut books(job, record, &mut self.replays, now), timeout);
-                let spent = exchanges.spent(job.requests_per_connection);
+                let spent = exchanges.spent();
                 if !spent || self.in_flight() > 0 || self.has_replays() {
                     Step::Going
                 } else {
@@ -531,7 +531,7 @@ impl Client {
                     // Without the server's limits no second stream may be opened, ever.
                     return Step::Failed(fault(Phase::Timeout, "settings", "no SETTINGS within the timeout"));
                 }
-                let spent = exchanges.spent(job.requests_per_connection);
+                let spent = exchanges.spent();
                 if !spent || self.in_flight() > 0 || self.has_replays() {
                     Step::Going
                 } else {
@@ -616,8 +616,7 @@ impl Http {
         match (self, &job.request) {
             (Self::H1(exchange), _) => exchange.received(job, record, now, input, sending),
             (Self::H2(exchanges), Request::H2(request)) => {
-                let most = job.requests_per_connection;
-                exchanges.received(request, input, &mut books(job, record, replays, now), most)
+                exchanges.received(request, input, &mut books(job, record, replays, now))
             }
             // The client is made from the job, and datagrams come in by a call of their own.
             (Self::H2(_) | Self::H3(_), _) => Step::Going,
@@ -693,7 +692,7 @@ fn books<'a>(
     now: Instant,
 ) -> exchange::Books<'a> {
     let (expect, head_request) = (&job.expect, job.head_request);
-    exchange::Books { expect, head_request, record, replays, now, served: false, ended: false }
+    exchange::Books { expect, head_request, record, replays, now, served: false }
 }
 
 /// Appends `plain` to `out` as TLS records. This cannot fail once established; should the keys be used

@@ -14,6 +14,8 @@ pub(super) struct LocalCids {
     seed: u64,
     issued: u64,
     most: u64,
+    /// The numbers of those that the peer may use.
+    live: [Option<u64>; 2],
 }
 
 impl LocalCids {
@@ -22,7 +24,7 @@ impl LocalCids {
 
     /// Ids that begin with the first six bytes of `cid`.
     pub(super) fn new(cid: u64, seed: u64) -> Self {
-        Self { base: cid & !NUMBER, seed, issued: 1, most: 2 }
+        Self { base: cid & !NUMBER, seed, issued: 1, most: 2, live: [Some(0), None] }
     }
 
     /// The id with this number.
@@ -39,21 +41,27 @@ impl LocalCids {
     /// A further id for the peer, if it keeps one more.
     pub(super) fn issue(&mut self) -> Option<u64> {
         (self.issued < self.most.min(2)).then(|| {
+            self.live[1] = Some(self.issued);
             self.issued += 1;
             self.issued - 1
         })
     }
 
-    /// The peer uses the id no longer; the number of the one in its place.
+    /// The peer uses the id no longer; the number of the one in its place. None when it said so before: a frame
+    /// taken for lost comes again, and another id for each would be more than the peer keeps.
     ///
     /// # Errors
     /// When it was never issued.
-    pub(super) fn retire(&mut self, sequence: u64) -> Result<u64, Violation> {
+    pub(super) fn retire(&mut self, sequence: u64) -> Result<Option<u64>, Violation> {
         if sequence >= self.issued {
             return Err(Violation::Protocol("RETIRE_CONNECTION_ID of an id that was not issued"));
         }
+        let Some(place) = self.live.iter_mut().find(|live| **live == Some(sequence)) else {
+            return Ok(None);
+        };
+        *place = Some(self.issued);
         self.issued += 1;
-        Ok(self.issued - 1)
+        Ok(Some(self.issued - 1))
     }
 
     /// The token of a stateless reset that goes with an id. This side sends none.
@@ -249,7 +257,9 @@ mod tests {
         assert_eq!(kind(nameless.add(1, 0, &[2; 4], [2; 16])), "protocol-violation");
         let mut local = LocalCids::new(7 << 16, 1);
         assert_eq!(local.retire(1).unwrap_err().kind(), "protocol-violation");
-        assert_eq!((local.issue(), local.issue(), local.retire(0)), (Some(1), None, Ok(2)));
+        assert_eq!((local.issue(), local.issue(), local.retire(0)), (Some(1), None, Ok(Some(2))));
+        // The frame came again.
+        assert_eq!((local.retire(0), local.retire(1)), (Ok(None), Ok(Some(3))));
         assert!(local.is_own(&local.id(2)) && !local.is_own(&[0; 8]) && !local.is_own(&[]));
     }
 }

@@ -469,8 +469,9 @@ impl<S> Connection<S> {
                 self.retire_cids()?;
             }
             Frame::RetireConnectionId(sequence) => {
-                let fresh = self.local.retire(sequence)?;
-                self.streams.pending.push_back(Tracked::NewCid(fresh));
+                if let Some(fresh) = self.local.retire(sequence)? {
+                    self.streams.pending.push_back(Tracked::NewCid(fresh));
+                }
             }
             Frame::PathChallenge(data) => {
                 // One answer is enough for many of them.

@@ -248,3 +248,106 @@ impl std::fmt::Debug for LevelKeys {
 
 /// Where the sample begins, counted from the packet number's first byte (RFC 9001 §5.4.2).
 const SAMPLE_OFFSET: usize = 4;
+
+#[cfg(test)]
+mod tests {
+    use rustls::crypto::cipher::{AeadKey, Iv};
+    use rustls::crypto::ring::cipher_suite::{TLS13_AES_128_GCM_SHA256, TLS13_CHACHA20_POLY1305_SHA256};
+
+    use super::super::packet::tests::hex;
+    use super::super::packet::{LongType, Packet, decode_number, parse};
+    use super::*;
+
+    fn initial(side: Side) -> Keys {
+        let suite = TLS13_AES_128_GCM_SHA256.tls13().and_then(|suite| suite.quic_suite()).unwrap();
+        suite.keys(&hex(DESTINATION), side, Version::V1)
+    }
+
+    /// RFC 9001 §A.2. The tag vouches for every byte between what is compared.
+    #[test]
+    fn the_clients_initial_of_the_rfc_is_sealed() {
+        let keys = LevelKeys::from(initial(Side::Client)).local;
+        let mut packet = hex("c300000001088394c8f03e5157080000449e00000002");
+        packet.extend(hex(CLIENT_HELLO));
+        packet.resize(22 + 1162, 0);
+        seal(&*keys.header, &*keys.packet, &mut packet, (0, 18, 4), 2);
+        assert_eq!(packet.len(), 1200);
+        assert_eq!(
+            packet[..38],
+            hex("c000000001088394c8f03e5157080000449e7b9aec34d1b1c98dd7689fb8ec11d242b123dc9b")
+        );
+        assert_eq!(packet[1200 - 16..], hex("e221af44860018ab0856972e194cd934"));
+    }
+
+    /// RFC 9001 §A.3, and none of its bytes can be another.
+    #[test]
+    fn the_servers_initial_of_the_rfc_is_opened() {
+        let keys = LevelKeys::from(initial(Side::Client)).remote.unwrap();
+        let genuine = hex(SERVER_INITIAL);
+        let (destination, parsed) = parse(&genuine, 8).unwrap();
+        let Packet::Long { kind: LongType::Initial, source, number_at, end } = parsed else {
+            panic!("an Initial: {parsed:?}");
+        };
+        assert_eq!((destination.len(), &*source, end), (0, &hex("f067a5502a4262b5")[..], genuine.len()));
+        let open = |mut packet: Vec<u8>| {
+            let (len, number) = uncover(&*keys.header, &mut packet, number_at)?;
+            let (header, body) = packet.split_at_mut(number_at + len);
+            let plain = keys.packet.decrypt_in_place(number, header, body).ok()?;
+            Some((len, number, plain.to_vec()))
+        };
+        assert_eq!(open(genuine.clone()), Some((2, 1, hex(SERVER_HELLO))));
+        for at in 0..genuine.len() {
+            let mut forged = genuine.clone();
+            forged[at] ^= 0x10;
+            assert_eq!(open(forged), None, "byte {at}");
+        }
+        // And sealing it is the way back.
+        let keys = initial(Side::Server).local;
+        let mut packet = b"before".to_vec();
+        packet.extend(hex("c1000000010008f067a5502a4262b50040750001"));
+        packet.extend(hex(SERVER_HELLO));
+        seal(&*keys.header, &*keys.packet, &mut packet, (6, 6 + 18, 2), 1);
+        assert_eq!(packet[6..], genuine);
+    }
+
+    /// RFC 9001 §A.5: a short header, a packet number of 3 bytes, the shortest payload there is.
+    #[test]
+    fn the_short_packet_of_the_rfc_is_sealed_and_uncovered() {
+        let secret = |text: &str| AeadKey::from(<[u8; 32]>::try_from(hex(text)).unwrap());
+        let quic = TLS13_CHACHA20_POLY1305_SHA256.tls13().and_then(|suite| suite.quic).unwrap();
+        let key = secret("c6d98ff3441c3fe1b2182094f69caa2ed4b716b65488960a7a984979fb23e1c8");
+        let iv = <[u8; 12]>::try_from(hex("e0459b3474bdd0e44a41c144")).unwrap();
+        let packet_key = quic.packet_key(key, Iv::from(iv));
+        let header_key = quic.header_protection_key(secret(
+            "25a282b9e82f06f21f488917a4fc8f1b73573685608597d0efcb076b0ab7a7a4",
+        ));
+        let mut packet = hex("4200bff401");
+        seal(&*header_key, &*packet_key, &mut packet, (0, 1, 3), 654_360_564);
+        assert_eq!(packet, hex("4cfe4189655e5cd55c41f69080575d7999c25a5bfb"));
+        assert_eq!(uncover(&*header_key, &mut packet.clone(), 1), Some((3, 0xbff4)));
+        assert_eq!(decode_number(654_360_563, 0xbff4, 3), 654_360_564);
+        // A byte less, and there is no whole sample.
+        packet.pop();
+        assert_eq!(uncover(&*header_key, &mut packet, 1), None);
+    }
+
+    /// Of the client's first Initial packet.
+    const DESTINATION: &str = "8394c8f03e515708";
+    /// Its CRYPTO frame.
+    const CLIENT_HELLO: &str = "\
+        060040f1010000ed0303ebf8fa56f12939b9584a3896472ec40bb863cfd3e86804fe3a47f06a2b69484c000004130113\
+        02010000c000000010000e00000b6578616d706c652e636f6dff01000100000a00080006001d00170018001000070005\
+        04616c706e000500050100000000003300260024001d00209370b2c9caa47fbabaf4559fedba753de171fa71f50f1ce1\
+        5d43e994ec74d748002b0003020304000d0010000e0403050306030203080408050806002d00020101001c0002400100\
+        3900320408ffffffffffffffff05048000ffff07048000ffff0801100104800075300901100f088394c8f03e51570806\
+        048000ffff";
+    /// ACK and CRYPTO frame of the server's answer.
+    const SERVER_HELLO: &str = "\
+        02000000000600405a020000560303eefce7f7b37ba1d1632e96677825ddf73988cfc79825df566dc5430b9a045a1200\
+        130100002e00330024001d00209d3c940d89690b84d08a60993c144eca684d1081287c834d5311bcf32bb9da1a002b00\
+        020304";
+    const SERVER_INITIAL: &str = "\
+        cf000000010008f067a5502a4262b5004075c0d95a482cd0991cd25b0aac406a5816b6394100f37a1c69797554780bb3\
+        8cc5a99f5ede4cf73c3ec2493a1839b3dbcba3f6ea46c5b7684df3548e7ddeb9c3bf9c73cc3f3bded74b562bfb19fb84\
+        022f8ef4cdd93795d77d06edbb7aaf2f58891850abbdca3d20398c276456cbc42158407dd074ee";
+}

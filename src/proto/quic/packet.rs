@@ -244,7 +244,7 @@ const RETRY_KEY: [u8; 16] =
 const RETRY_NONCE: [u8; 12] = [0x46, 0x15, 0x99, 0xd3, 0x5d, 0x63, 0x2b, 0xf2, 0x23, 0x98, 0x25, 0xbb];
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     /// RFC 9001 §A.4, and RFC 9000 §A.2 and §A.3.
@@ -287,7 +287,7 @@ mod tests {
         }
     }
 
-    fn hex(text: &str) -> Vec<u8> {
+    pub(in crate::proto::quic) fn hex(text: &str) -> Vec<u8> {
         (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap()).collect()
     }
 }

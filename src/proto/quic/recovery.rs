@@ -302,9 +302,9 @@ impl RoundTrip {
 
 /// NewReno (RFC 9002 §7).
 ///
-/// The window begins at [`INITIAL_WINDOW`], which is above what RFC 9002 recommends: a generator on
-/// loopback, or on a path of its own, measures the server and not how a window grows. It still halves when
-/// packets are lost.
+/// The window begins at [`INITIAL_PACKETS`] full packets, above the 10 that RFC 9002 recommends: a generator on
+/// loopback measures the server and not how a window grows. Not more, so that the uploads of many
+/// connections at once do not overrun a server's socket buffer before anything is known of it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Congestion {
     /// Bytes that may be under way.
@@ -319,7 +319,7 @@ pub(super) struct Congestion {
 impl Congestion {
     /// For datagrams of `payload` bytes.
     pub(super) fn new(payload: u64) -> Self {
-        let window = INITIAL_WINDOW.max(10 * payload);
+        let window = INITIAL_PACKETS * payload;
         Self { window, threshold: u64::MAX, in_flight: 0, recovery_began: None, payload }
     }
 
@@ -373,8 +373,8 @@ impl Congestion {
     }
 }
 
-/// Bytes under way before anything is known of the path.
-pub(super) const INITIAL_WINDOW: u64 = 1 << 20;
+/// Full packets under way before anything is known of the path.
+const INITIAL_PACKETS: u64 = 32;
 const LARGEST_WINDOW: u64 = 1 << 26;
 const PACKET_THRESHOLD: u64 = 3;
 const LOST_REMEMBERED: usize = 256;
@@ -452,16 +452,16 @@ mod tests {
         let mut congestion = Congestion::new(1200);
         let sent = |ms| Sent { at: at(ms), size: 1200, eliciting: true, outstanding: true, frames: 0 };
         congestion.acked(&sent(0), false);
-        assert_eq!(congestion.window, INITIAL_WINDOW);
+        assert_eq!(congestion.window, INITIAL_PACKETS * 1200);
         congestion.acked(&sent(0), true);
-        assert_eq!(congestion.window, INITIAL_WINDOW + 1200);
+        assert_eq!(congestion.window, INITIAL_PACKETS * 1200 + 1200);
         congestion.lost(at(5), at(10));
         congestion.lost(at(9), at(11));
-        assert_eq!(congestion.window, (INITIAL_WINDOW + 1200) / 2);
+        assert_eq!(congestion.window, (INITIAL_PACKETS * 1200 + 1200) / 2);
         congestion.acked(&sent(10), true);
-        assert_eq!(congestion.window, (INITIAL_WINDOW + 1200) / 2, "sent before recovery began");
+        assert_eq!(congestion.window, (INITIAL_PACKETS * 1200 + 1200) / 2, "sent before recovery began");
         congestion.acked(&sent(11), true);
-        assert!(congestion.window < (INITIAL_WINDOW + 1200) / 2 + 10);
+        assert!(congestion.window < (INITIAL_PACKETS * 1200 + 1200) / 2 + 10);
         congestion.collapse();
         assert_eq!(congestion.window, 2400);
     }
