@@ -134,7 +134,7 @@ impl Parameters {
         }
         match id {
             ORIGINAL_DESTINATION => {
-                self.original_destination_connection_id = Some(cid(ORIGINAL_NAME, value)?)
+                self.original_destination_connection_id = Some(cid(ORIGINAL_NAME, value)?);
             }
             INITIAL_SOURCE => self.initial_source_connection_id = Some(cid(INITIAL_NAME, value)?),
             RETRY_SOURCE => self.retry_source_connection_id = Some(cid(RETRY_NAME, value)?),
