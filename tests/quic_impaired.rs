@@ -51,7 +51,9 @@ fn nothing_is_lost(m: &Measurement, server: &Scripted, relay: &Relay) {
     server.join();
     assert_eq!((m.lifetime.failed, m.lifetime.unfinished), (0, 0), "{:?} {:?}", m.errors, m.quic);
     assert_eq!((m.lifetime.ok, m.lifetime.ok), (server.answered(), server.requests()), "{:?}", m.errors);
-    assert_eq!((m.connection.failed, m.connection.opened), (0, server.accepted()), "{:?}", m.errors);
+    assert_eq!(m.connection.failed, 0, "{:?}", m.errors);
+    // A first flight that is doubled on its way may look like another client's.
+    assert!(m.connection.opened <= server.accepted(), "{:?}", m.connection);
     assert!(relay.tally.lost.load(Ordering::Relaxed) > 0);
 }
 

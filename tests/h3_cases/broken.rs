@@ -81,7 +81,7 @@ const BROKEN: &[Broken] = &[
     ("frame-on-wrong-stream", UNEXPECTED, |h3, _| control(h3, &frame(wire::MAX_PUSH_ID, &[1]))),
     ("frame-on-wrong-stream", UNEXPECTED, |h3, id| request(h3, id, &[settings(&[])], false)),
     ("frame-on-wrong-stream", UNEXPECTED, |h3, id| {
-        request(h3, id, &[headers(&[OK]), wire::goaway(0)], false)
+        request(h3, id, &[headers(&[OK]), wire::goaway(0)], false);
     }),
     ("frame-on-wrong-stream", UNEXPECTED, |h3, id| request(h3, id, &[frame(wire::CANCEL_PUSH, &[0])], false)),
     ("frame-on-wrong-stream", UNEXPECTED, |h3, id| request(h3, id, &[frame(wire::MAX_PUSH_ID, &[0])], false)),

@@ -147,7 +147,8 @@ fn a_server_that_only_goes_away_is_given_up() {
 /// happened, and another connection takes over.
 #[test]
 fn a_connection_that_ends_under_its_requests_fails_them_by_name() {
-    let ways: [(&str, Phase, fn(&mut H3)); 5] = [
+    type Way = (&'static str, Phase, fn(&mut H3));
+    let ways: [Way; 5] = [
         ("closed-before-response", Phase::Interrupted, |h3| h3.close(wire::H3_NO_ERROR)),
         ("closed-internal-error", Phase::Interrupted, |h3| h3.close(wire::H3_INTERNAL_ERROR)),
         ("closed-unknown", Phase::Interrupted, |h3| h3.close((1 << 62) - 1)),

@@ -66,7 +66,7 @@ impl<'a> Client<'a> {
             closed: None,
             closing: false,
             image: (0..case.upload).map(asked_byte).collect(),
-            random: Random::new(case.seed ^ 0xc11e_47),
+            random: Random::new(case.seed ^ 0xc11e),
         }
     }
 

@@ -16,7 +16,7 @@ use std::ops::Range;
 use case::{Case, Kind};
 
 /// Cases of each kind; many more without debug assertions, which is how the release step runs them.
-const SEEDS: u64 = if cfg!(debug_assertions) { 60 } else { 1000 };
+const SEEDS: u64 = if cfg!(debug_assertions) { 100 } else { 1000 };
 
 /// Runs cases of a kind, and names the ones that come out wrong.
 fn survive(kind: Kind) {
