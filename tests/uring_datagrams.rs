@@ -82,7 +82,8 @@ impl Pair {
 }
 
 fn ring(addresses: Vec<Address>) -> Ring {
-    let config = Config { slots: 1, connect_timeout: Span::from_secs(1), addresses, datagrams: true };
+    let config =
+        Config { slots: 1, connect_timeout: Span::from_secs(1), addresses, receptions: 64, datagrams: true };
     Ring::new(&config).unwrap()
 }
 

@@ -16,7 +16,7 @@ mod tls;
 pub mod uring;
 pub mod worker;
 
-use std::net::{Ipv4Addr, TcpStream};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
@@ -136,8 +136,13 @@ pub fn run(
 /// A container's filter shows only this way.
 pub fn kernel_finding() -> Finding {
     let nowhere = Address::Tcp((Ipv4Addr::LOCALHOST, 9).into());
-    let config =
-        Config { slots: 1, connect_timeout: Span::from_secs(1), addresses: vec![nowhere], datagrams: true };
+    let config = Config {
+        slots: 1,
+        connect_timeout: Span::from_secs(1),
+        addresses: vec![nowhere],
+        receptions: 1,
+        datagrams: true,
+    };
     let check = "io-uring-features".to_owned();
     match Ring::new(&config) {
         Ok(mut ring) => {
@@ -319,10 +324,32 @@ fn choose_address(plan: &LoadPlan) -> Result<Address, LoadError> {
     }
     let timeout = Span::from_nanos(plan.connect_timeout_ns.max(1)).into();
     let answers = |address: &&Address| match address {
+        Address::Tcp(address) if plan.protocol.is_quic() => answers_quic(*address),
         Address::Tcp(address) => TcpStream::connect_timeout(address, timeout).is_ok(),
         Address::Unix(path) => UnixStream::connect(path).is_ok(),
     };
     Ok(addresses.iter().find(answers).unwrap_or(first).clone())
+}
+
+/// Whether a QUIC server answers there. It is asked for a version that does not exist, to which every server
+/// says which ones it has (RFC 9000 §6.1), and keeps nothing.
+fn answers_quic(address: SocketAddr) -> bool {
+    let any = SocketAddr::new(
+        if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() },
+        0,
+    );
+    let asked = || -> std::io::Result<usize> {
+        let socket = UdpSocket::bind(any)?;
+        socket.connect(address)?;
+        socket.set_read_timeout(Some(QUIC_ANSWER.into()))?;
+        let mut datagram = [0; 1200];
+        // A long header of a reserved version, with two connection ids of 8 bytes.
+        datagram[..6].copy_from_slice(&[0xc0, 0x1a, 0x2a, 0x3a, 0x4a, 8]);
+        datagram[14] = 8;
+        socket.send(&datagram)?;
+        socket.recv(&mut datagram)
+    };
+    asked().is_ok()
 }
 
 /// Loopback has 2^24 addresses: connections spread over some of them do not run out of ports, nor
@@ -330,7 +357,7 @@ fn choose_address(plan: &LoadPlan) -> Result<Address, LoadError> {
 fn source_addresses(plan: &LoadPlan, address: &Address) -> Vec<Ipv4Addr> {
     let many = requests_per_connection(plan).is_some() || plan.connections > 10_000;
     match address {
-        Address::Tcp(std::net::SocketAddr::V4(v4)) if v4.ip().is_loopback() && many => {
+        Address::Tcp(SocketAddr::V4(v4)) if v4.ip().is_loopback() && many => {
             (1..=LOOPBACK_SOURCES).map(|last| Ipv4Addr::new(127, 0, 0, last)).collect()
         }
         _ => Vec::new(),
@@ -395,6 +422,7 @@ fn build_worker<'a>(
         slots: connections,
         connect_timeout: Span::from_nanos(plan.connect_timeout_ns),
         addresses: vec![prepared.address.clone()],
+        receptions: connections.saturating_mul(if plan.protocol.is_quic() { plan.concurrency } else { 1 }),
         datagrams: plan.protocol.is_quic(),
     })?;
     let job = Job {
@@ -491,6 +519,8 @@ const LOOPBACK_SOURCES: u8 = 32;
 /// Requests in flight on one worker up to which `auto` polls: with more, an answer is nearly always
 /// there already, and sleeping for several costs less than asking for each.
 const POLL_IN_FLIGHT: u64 = 12;
+/// How long an address is given to answer, of which there are several.
+const QUIC_ANSWER: Span = Span::from_millis(300);
 /// `auto` stops polling for an answer that takes longer: a wake-up no longer shows in it.
 const POLL_LIMIT: Span = Span::from_millis(1);
 const LEAD: Span = Span::from_millis(10);

@@ -48,16 +48,7 @@ impl TlsError {
     /// Stable kebab-case name, used as the `kind` of an error count.
     pub fn kind(&self) -> String {
         match self {
-            Self::Rustls(Error::AlertReceived(alert)) => {
-                format!("alert-received-{}", kebab(&format!("{alert:?}")))
-            }
-            Self::Rustls(Error::InvalidCertificate(_)) => "invalid-certificate".into(),
-            Self::Rustls(Error::PeerMisbehaved(_)) => "peer-misbehaved".into(),
-            Self::Rustls(Error::PeerIncompatible(_)) => "peer-incompatible".into(),
-            Self::Rustls(Error::InvalidMessage(_)) => "invalid-message".into(),
-            Self::Rustls(Error::DecryptError) => "decrypt-error".into(),
-            Self::Rustls(Error::NoApplicationProtocol) => "no-application-protocol".into(),
-            Self::Rustls(_) => "tls".into(),
+            Self::Rustls(error) => kind_of(error),
             Self::TooLong => "message-too-long".into(),
             Self::NotReady => "not-ready".into(),
         }
@@ -236,3 +227,18 @@ const MAX_RECORD: usize = 1 << 14;
 const RECORD_OVERHEAD: usize = 32;
 /// A handshake message of 64 KiB, which is the most `rustls` accepts, in its records.
 const MAX_PARTIAL: usize = 80 * 1024;
+/// Stable kebab-case name of an error of rustls, over TCP or in QUIC.
+pub(in crate::proto) fn kind_of(error: &Error) -> String {
+    match error {
+        Error::AlertReceived(alert) => {
+            format!("alert-received-{}", kebab(&format!("{alert:?}")))
+        }
+        Error::InvalidCertificate(_) => "invalid-certificate".into(),
+        Error::PeerMisbehaved(_) => "peer-misbehaved".into(),
+        Error::PeerIncompatible(_) => "peer-incompatible".into(),
+        Error::InvalidMessage(_) => "invalid-message".into(),
+        Error::DecryptError => "decrypt-error".into(),
+        Error::NoApplicationProtocol => "no-application-protocol".into(),
+        _ => "tls".into(),
+    }
+}

@@ -29,6 +29,8 @@ pub struct Config {
     pub connect_timeout: Span,
     /// Addresses that [`Ring::connect`] and [`Ring::open_datagrams`] name by index.
     pub addresses: Vec<Address>,
+    /// Receptions that may be waiting at one time: the ring has about as many buffers.
+    pub receptions: u32,
     /// Datagrams are to be received: buffers hold the longest there are.
     pub datagrams: bool,
 }
@@ -104,7 +106,7 @@ impl Ring {
             .submitter()
             .register_files_sparse(config.slots.saturating_add(1))
             .map_err(setup("registering a file table (see `ulimit -n`)"))?;
-        let count = config.slots.next_power_of_two().clamp(64, 1024) as u16;
+        let count = config.receptions.next_power_of_two().clamp(64, 1024) as u16;
         let size = if config.datagrams { DATAGRAM_BUFFER_BYTES } else { STREAM_BUFFER_BYTES };
         let buffers = BufferRing::new(count, size).map_err(setup("mapping receive buffers"))?;
         // SAFETY: the descriptors stay mapped until after the ring is dropped, by field order.

@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn what_is_against_the_rules_is_named() {
-        let kind = |result: Result<(), Violation>| result.unwrap_err().kind();
+        let kind = |result: Result<(), Violation>| result.unwrap_err().kind().to_owned();
         let mut peer = peer();
         peer.add(1, 0, &[2; 4], [2; 16]).unwrap();
         assert_eq!(kind(peer.add(1, 0, &[3; 4], [2; 16])), "protocol-violation");

@@ -17,6 +17,7 @@ use super::space::{LEVELS, Level, MAX_ACK_DELAY, Space};
 use super::streams::{CONNECTION_WINDOW, Limits, STREAM_WINDOW, Streams, Tracked};
 use super::violation::{Closed, Violation};
 use super::{Application, ApplicationError, Health};
+use crate::proto::tls::kind_of;
 use crate::time::{Instant, Span};
 
 /// Settings of a connection.
@@ -506,6 +507,7 @@ impl<S> Connection<S> {
         let tls = &mut self.tls;
         let fed = self.spaces[level as usize].receive_crypto(offset, data, |bytes| {
             tls.read_hs(bytes).map_err(|error| Violation::Tls {
+                kind: kind_of(&error),
                 alert: tls.alert().map_or(INTERNAL_ERROR, u8::from),
                 text: error.to_string(),
             })
@@ -558,6 +560,10 @@ impl<S> Connection<S> {
         let congestion = &mut self.congestion;
         self.spaces[Level::Data as usize].flight.abandon(|sent| congestion.gone(sent), |_| ());
         self.streams.rewind(granted);
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.over
     }
 
     /// The peer has completed the handshake as well: its keys are not needed any more.

@@ -182,6 +182,7 @@ impl Server {
         let received = self.client.health().datagrams_received;
         assert_eq!(self.client.receive(self.now, &mut datagram, &mut Seen::default()), Ok(()));
         assert_eq!(self.client.health().datagrams_received, received);
+        assert_eq!(self.client.transmit(self.now, &mut Vec::new(), 4), 0);
     }
 }
 

@@ -654,48 +654,46 @@ impl<S> Streams<S> {
     #[inline]
     fn write_fresh(&mut self, out: &mut Vec<u8>, end: usize, carry: &mut impl FnMut(Tracked)) {
         let len = self.image.len();
-        let (first, mut count) = (self.fresh, 0u32);
-        while self.fresh < self.next() {
+        let (mut first, mut count) = (self.fresh, 0u32);
+        // Opened ahead of the handshake there may be more than the limit allows.
+        let end_of_streams = self.next().min(self.limits.bidi);
+        let mut long = None;
+        while self.fresh < end_of_streams {
             let number = self.fresh;
-            let id = number << 2;
-            if number >= self.limits.bidi {
-                // Opened ahead of the handshake; what was remembered of limits may hold no longer.
-                break;
-            }
-            let Some(stream) = self.bidi(number) else { break };
-            let credit = stream.credit.min(self.limits.data.saturating_sub(self.sent));
+            let allowed = self.limits.data.saturating_sub(self.sent);
             let stream = &mut self.ring[(number - self.base) as usize];
-            let need = frame::stream_head(id, 0) + len;
-            if stream.reset.is_none() && len as u64 <= credit && out.len() + need <= end {
-                frame::write_stream(out, id, 0, len, true);
-                out.extend_from_slice(&self.image);
-                stream.sent = len as u64;
-                self.sent += len as u64;
+            if stream.reset.is_some() {
+                if count > 0 {
+                    carry(Tracked::Requests { first, count });
+                }
                 self.fresh += 1;
-                count += 1;
+                (first, count) = (self.fresh, 0);
                 continue;
             }
-            if count > 0 {
-                carry(Tracked::Requests { first, count });
-                if stream.reset.is_none() && need <= SPLIT_ABOVE {
-                    // It goes whole into the next packet.
-                    return;
+            let credit = stream.credit.min(allowed);
+            let need = frame::stream_head(number << 2, 0) + len;
+            let within_credit = len as u64 <= credit;
+            if !within_credit || out.len() + need > end {
+                // What is short goes whole into the next packet.
+                if credit > 0 && (need > SPLIT_ABOVE || !within_credit) {
+                    long = Some(number);
                 }
+                break;
             }
-            if stream.reset.is_some() {
-                self.fresh += 1;
-                return self.write_fresh(out, end, carry);
-            }
-            if credit == 0 || (need <= SPLIT_ABOVE && len as u64 <= credit) {
-                return;
-            }
+            frame::write_stream(out, number << 2, 0, len, true);
+            out.extend_from_slice(&self.image);
+            stream.sent = len as u64;
+            self.sent += len as u64;
             self.fresh += 1;
-            self.partial.push_back(number);
-            self.write_partial(out, end, carry);
-            return;
+            count += 1;
         }
         if count > 0 {
             carry(Tracked::Requests { first, count });
+        }
+        if let Some(number) = long {
+            self.fresh += 1;
+            self.partial.push_back(number);
+            self.write_partial(out, end, carry);
         }
     }
 
@@ -786,8 +784,13 @@ impl<S> Streams<S> {
                 Tracked::Stop(id, code) => frame::write_ints(out, 0x05, &[id, code]),
                 Tracked::Retire(sequence) => frame::write_ints(out, 0x19, &[sequence]),
                 Tracked::Ping => out.push(frame::PING),
-                // The connection writes these itself.
-                Tracked::NewCid(_) | Tracked::Ack(_) | Tracked::Crypto { .. } | Tracked::Requests { .. } => {
+                // The connection writes it itself, when there is room.
+                Tracked::NewCid(_) => {
+                    self.pending.push_back(tracked);
+                    continue;
+                }
+                // These are not sent again as they were.
+                Tracked::Ack(_) | Tracked::Crypto { .. } | Tracked::Requests { .. } => {
                     continue;
                 }
             }

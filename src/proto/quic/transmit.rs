@@ -13,7 +13,8 @@ impl<S> Connection<S> {
     /// Size of the datagrams that [`Connection::transmit`] makes.
     #[inline]
     pub fn segment(&self) -> usize {
-        self.config.payload.into()
+        // What the peer takes is not known before the handshake is complete, nor what the path does.
+        if self.established() { self.config.payload.into() } else { SMALLEST_PAYLOAD.into() }
     }
 
     /// Appends datagrams to `out`, at most `most`: all of [`Connection::segment`] bytes except the last,
@@ -23,6 +24,9 @@ impl<S> Connection<S> {
             self.write_close(out, &closed);
             self.health.datagrams_sent += 1;
             return 1;
+        }
+        if self.is_over() {
+            return 0;
         }
         let segment = self.segment();
         let mut count = 0;

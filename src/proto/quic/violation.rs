@@ -38,6 +38,8 @@ pub enum Violation {
     AeadLimit,
     /// The TLS handshake failed; with the alert that says so.
     Tls {
+        /// Stable name, as over TCP.
+        kind: String,
         /// Alert description.
         alert: u8,
         /// In words.
@@ -73,7 +75,7 @@ impl Violation {
     }
 
     /// Stable name.
-    pub fn kind(&self) -> &'static str {
+    pub fn kind(&self) -> &str {
         match self {
             Self::Cut(_) | Self::Frame { .. } => "frame-encoding",
             Self::FlowControl => "flow-control",
@@ -86,7 +88,7 @@ impl Violation {
             Self::CryptoBuffer => "crypto-buffer-exceeded",
             Self::KeyUpdate => "key-update",
             Self::AeadLimit => "aead-limit",
-            Self::Tls { .. } => "tls",
+            Self::Tls { kind, .. } => kind,
         }
     }
 }
@@ -105,7 +107,7 @@ impl fmt::Display for Violation {
             Self::CryptoBuffer => f.write_str("more handshake data than is kept"),
             Self::KeyUpdate => f.write_str("a key update before the last one was acknowledged"),
             Self::AeadLimit => f.write_str("more forged packets than the keys allow"),
-            Self::Tls { text, .. } => write!(f, "TLS: {text}"),
+            Self::Tls { text, .. } => f.write_str(text),
         }
     }
 }
