@@ -209,16 +209,17 @@ fn sessions_are_resumed(served: &Served) {
         return;
     }
     for resumption in [Resumption::Ticket, Resumption::ZeroRtt] {
-        // A connection that is to be replaced carries one request at a time.
-        for &(connections, _) in shapes(Protocol::H3) {
+        for &(connections, concurrency) in shapes(Protocol::H3) {
             for (method, path, length) in [("GET", "/", 14), ("GET", "/1m", 1 << 20), ("POST", "/upload", 14)]
             {
                 let small = (method, path) == ("GET", "/");
                 let connections =
                     if small { connections } else { connections.min(served.most_connections()) };
-                let each = if small { 10 } else { 1 };
+                let concurrency = if small { concurrency } else { concurrency.min(4) };
+                let each = if small { 10 * concurrency } else { concurrency };
                 // Every connection is replaced once, and none of the first ones' handshakes is in the window.
-                let mut plan = served.plan(path, (connections, 1), u64::from(2 * connections * each));
+                let mut plan =
+                    served.plan(path, (connections, concurrency), u64::from(2 * connections * each));
                 plan.requests_per_connection = Some(each);
                 plan.resumption = resumption;
                 plan.request.method = method.into();
@@ -227,7 +228,10 @@ fn sessions_are_resumed(served: &Served) {
                 }
                 plan.expect.length = Some(length);
                 let m = served.measure(&plan, 200);
-                let what = format!("{} {resumption:?} {method} {path} {connections}", served.spec.name);
+                let what = format!(
+                    "{} {resumption:?} {method} {path} {connections}x{concurrency}",
+                    served.spec.name
+                );
                 sessions_were_resumed(served, &m, &what);
             }
         }
