@@ -27,7 +27,7 @@ pub fn write(out: &mut Vec<u8>, value: u64) {
     }
 }
 
-/// How many bytes [`write`] takes for it.
+/// How many bytes [`write()`] takes for it.
 #[inline]
 pub fn len(value: u64) -> usize {
     match value {
