@@ -9,8 +9,8 @@ use super::record::{Counts, Latencies, Record, Stage};
 use super::worker::{Outcome, Usage};
 use super::{LoadError, Prepared, tls};
 use crate::results::{
-    Connections, Generator, GeneratorThread, Latency, Measurement, Phase, QuicHealth, Requests, Transfer,
-    WaitMode, Warning, Window, histogram, stats,
+    Connections, Generator, GeneratorThread, Latency, Measurement, Phase, QuicHealth, Requests, Resumption,
+    Transfer, WaitMode, Warning, Window, histogram, stats,
 };
 use crate::time::{Instant, Span};
 
@@ -107,7 +107,7 @@ fn quic(plan: &LoadPlan, outcomes: &[Outcome]) -> Option<QuicHealth> {
         send_drops: sum.send_drops,
         smoothed_rtt_us: round_trips.get(round_trips.len() / 2).map(|span| span.as_micros_f64()),
         max_ack_delay_us: max_ack_delay.map(|span| span.as_nanos() / 1000),
-        max_payload: plan.quic.payload.into(),
+        max_payload: sum.max_payload,
         receive_buffer_bytes: socket.map(|socket| socket.receive_buffer.into()),
         send_buffer_bytes: socket.map(|socket| socket.send_buffer.into()),
     })
@@ -309,6 +309,28 @@ fn warnings(plan: &LoadPlan, m: &Measurement) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let mut warn = |code: &str, text: String| warnings.push(Warning { code: code.into(), text });
     let offered = f64::from(plan.connections) * f64::from(plan.concurrency);
+    if let (Some(asked), Some(_), false) = (m.window.asked_requests, m.window.length_s, m.interrupted)
+        && m.requests.started < asked
+    {
+        warn(
+            "count-not-reached",
+            format!(
+                "{} of {asked} requests were sent: the server was gone for good, or could not be reached any more",
+                m.requests.started
+            ),
+        );
+    }
+    if let Some(handshakes) = m.connection.handshakes
+        && plan.resumption != Resumption::Off
+        && handshakes.resumed == 0
+    {
+        warn(
+            "nothing-resumed",
+            "no connection of the window resumed a session: sessions are resumed by connections that take the place of \
+             others (--disable-keepalive, --requests-per-connection), and where the server gives tickets"
+                .into(),
+        );
+    }
     let busiest = m.generator.threads.iter().filter_map(|t| t.busy).fold(0.0, f64::max);
     if busiest >= 0.9 {
         warn(
@@ -381,6 +403,7 @@ fn warnings(plan: &LoadPlan, m: &Measurement) -> Vec<Warning> {
     if let Some(latency) = &m.latency_us
         && (38_000.0..46_000.0).contains(&latency.p50)
         && busiest < 0.5
+        && !plan.protocol.is_quic()
     {
         warn(
             "delayed-ack",
@@ -392,6 +415,7 @@ fn warnings(plan: &LoadPlan, m: &Measurement) -> Vec<Warning> {
     }
     if let Some(setup) = &m.connection.setup_us
         && setup.max >= 1e6
+        && !plan.protocol.is_quic()
     {
         warn(
             "slow-connect",

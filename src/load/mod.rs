@@ -35,7 +35,7 @@ use crate::clock;
 use crate::proto::h1::encode_request;
 use crate::proto::request::EncodeError;
 use crate::proto::{h2, h3, qpack, quic as transport};
-use crate::results::{Finding, FindingLevel, Measurement, Resumption, WaitMode};
+use crate::results::{Finding, FindingLevel, Measurement, Resumption, SocketMode, WaitMode};
 use crate::time::Span;
 
 /// Why there is no measurement: the plan or the machine, never the server.
@@ -276,7 +276,9 @@ fn validate(plan: &LoadPlan) -> Result<(), LoadError> {
         }
         _ => (),
     }
-    let (needed, limit) = (u64::from(plan.connections) + SPARE_DESCRIPTORS, raise_fd_limit());
+    let shared = plan.protocol.is_quic() && plan.quic.socket == SocketMode::Shared;
+    let sockets = if shared { plan.threads } else { plan.connections };
+    let (needed, limit) = (u64::from(sockets) + SPARE_DESCRIPTORS, raise_fd_limit());
     if needed > limit {
         return Err(LoadError::Descriptors { connections: plan.connections, needed, limit });
     }

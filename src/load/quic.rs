@@ -69,6 +69,8 @@ pub struct QuicTotals {
     pub max_ack_delay: Option<Span>,
     /// What sockets were given.
     pub socket: Option<DatagramSocket>,
+    /// Bytes of the longest datagrams that connections sent at the end.
+    pub max_payload: u32,
 }
 
 impl QuicTotals {
@@ -98,6 +100,7 @@ impl QuicTotals {
         self.round_trips.extend(&other.round_trips);
         self.max_ack_delay = self.max_ack_delay.max(other.max_ack_delay);
         self.socket = self.socket.or(other.socket);
+        self.max_payload = self.max_payload.max(other.max_payload);
     }
 }
 
@@ -424,6 +427,7 @@ impl Worker<'_> {
             round_trips,
             max_ack_delay: delays.into_iter().max(),
             socket: datagrams.given,
+            max_payload: clients().map(|client| client.segment()).max().unwrap_or(0) as u32,
         })
     }
 }

@@ -195,6 +195,11 @@ impl Exchanges {
         self.connection.cancel(|exchange| now.since(exchange.started) > timeout, books);
     }
 
+    /// The server lets no stream be opened, now that all those it allowed are over.
+    pub(super) fn out_of_streams(&self) -> bool {
+        self.established && self.lingers_until.is_none() && self.connection.quic().room() == 0
+    }
+
     /// Effective M, once the server's limits are known.
     pub(super) fn limit(&self) -> Option<u32> {
         self.connection.settled().then(|| self.connection.limit())

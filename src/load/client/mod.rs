@@ -543,9 +543,17 @@ impl Client {
 
     /// The server has allowed no stream at all for two seconds.
     pub fn barred(&self, now: Instant) -> Option<Fault> {
-        let barred = self.limit() == Some(0) && self.in_flight() == 0;
+        let none_left = match &self.http {
+            Http::H3(exchanges) => exchanges.out_of_streams(),
+            Http::H1(_) | Http::H2(_) => self.limit() == Some(0),
+        };
+        let barred = none_left && self.in_flight() == 0;
         (barred && now.since(self.last_received) >= STALLED).then(|| {
-            let text = "the server allows no concurrent streams (SETTINGS_MAX_CONCURRENT_STREAMS is 0)";
+            let text = if self.is_datagrams() {
+                "the server lets no further stream be opened (no MAX_STREAMS after the last one)"
+            } else {
+                "the server allows no concurrent streams (SETTINGS_MAX_CONCURRENT_STREAMS is 0)"
+            };
             fault(Phase::Refused, "no-streams-allowed", text)
         })
     }

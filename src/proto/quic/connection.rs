@@ -618,7 +618,7 @@ impl<S> Connection<S> {
         if level == Level::Data
             && let Some(keys) = &mut self.one_rtt
         {
-            keys.acknowledged(ack.largest);
+            keys.acknowledged(ack.largest, now);
         }
         // Until the server has proved that it knows this side's address, it may be unable to answer probes.
         if level != Level::Initial {

@@ -6,6 +6,7 @@ use rustls::quic::{
 use rustls::{CipherSuite, ClientConfig, Error, Side};
 
 use super::violation::Violation;
+use crate::time::{Instant, Span};
 
 /// Protects the packet that begins at `start` of `out`, whose header has a packet number of `number_len`
 /// bytes at `number_at`: encrypts what follows the number, appends the tag, hides the number.
@@ -60,8 +61,8 @@ pub(super) struct OneRtt {
     lowest: u64,
     /// Packets sent with them.
     used: u64,
-    /// A packet sent with them was acknowledged.
-    acked: bool,
+    /// When a packet sent with them was first acknowledged.
+    acked: Option<Instant>,
     update_after: u64,
     forged: u64,
 }
@@ -84,7 +85,7 @@ impl OneRtt {
             began: 0,
             lowest: 0,
             used: 0,
-            acked: false,
+            acked: None,
             update_after: update_after.unwrap_or(u64::MAX).min(limit / 2),
             forged: 0,
         }
@@ -158,16 +159,21 @@ impl OneRtt {
         self.local = next.local;
         self.previous = Some(std::mem::replace(&mut self.remote, next.remote));
         self.phase = !self.phase;
-        (self.began, self.used, self.acked) = (u64::MAX, 0, false);
+        (self.began, self.used, self.acked) = (u64::MAX, 0, None);
     }
 
     /// Updates the keys before packet `number` is sent when it is time and allowed; true when done.
     #[inline]
-    pub(super) fn update_if_due(&mut self, number: u64, confirmed: bool) -> bool {
+    pub(super) fn update_if_due(&mut self, number: u64, confirmed: bool, now: Instant, pause: Span) -> bool {
         if self.began == u64::MAX {
             self.began = number;
         }
-        if self.used < self.update_after || !self.acked || !confirmed {
+        if self.used < self.update_after || !confirmed {
+            return false;
+        }
+        // Between two updates the peer has time to drop the keys before (RFC 9001 §6.5).
+        let Some(acked) = self.acked else { return false };
+        if self.previous.is_some() && now < acked + pause {
             return false;
         }
         self.rotate();
@@ -187,8 +193,10 @@ impl OneRtt {
 
     /// A packet that was sent is acknowledged.
     #[inline]
-    pub(super) fn acknowledged(&mut self, number: u64) {
-        self.acked |= number >= self.began;
+    pub(super) fn acknowledged(&mut self, number: u64, now: Instant) {
+        if number >= self.began {
+            self.acked.get_or_insert(now);
+        }
     }
 }
 

@@ -178,7 +178,11 @@ impl Space {
 
     /// A part of the handshake was lost.
     pub(super) fn crypto_lost(&mut self, offset: u64, len: u32) {
-        self.crypto_lost.push_back((offset, len));
+        // Probes ask for it again and again. Twice in one packet is more than some servers bear: quiche has
+        // forgotten by the second time that the first completed the handshake.
+        if !self.crypto_lost.contains(&(offset, len)) {
+            self.crypto_lost.push_back((offset, len));
+        }
     }
 
     /// All of the handshake is to be sent again (Retry).
@@ -221,3 +225,23 @@ const SHORTEST_ACK: usize = 1 + 8 + 8 + 4 + 8;
 const CRYPTO_HEAD: usize = 1 + 8 + 4;
 /// Handshake bytes kept that came ahead of a gap (RFC 9000 §7.5 asks for 4096 at least).
 const CRYPTO_AHEAD: u64 = 64 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_asked_for_twice_is_sent_once() {
+        let mut space = Space::new();
+        space.queue_crypto(&[7; 36]);
+        let mut out = Vec::new();
+        assert!(space.write_crypto(&mut out, 1000));
+        let once = out.clone();
+        for _ in 0..3 {
+            space.crypto_lost(0, 36);
+        }
+        out.clear();
+        assert!(space.write_crypto(&mut out, 1000));
+        assert_eq!(out, once);
+    }
+}

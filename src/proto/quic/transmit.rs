@@ -21,7 +21,7 @@ impl<S> Connection<S> {
     /// which may be shorter. Returns how many; 0: nothing to send now.
     pub fn transmit(&mut self, now: Instant, out: &mut Vec<u8>, most: usize) -> usize {
         if let Some(closed) = self.closing.take() {
-            self.write_close(out, &closed);
+            self.write_close(now, out, &closed);
             self.health.datagrams_sent += 1;
             return 1;
         }
@@ -120,7 +120,7 @@ impl<S> Connection<S> {
     ) -> bool {
         let packet_at = out.len();
         let number = self.spaces[level as usize].flight.next();
-        let (number_len, length_at) = self.write_header(level, out, number);
+        let (number_len, length_at) = self.write_header(now, level, out, number);
         let number_at = out.len() - number_len;
         let body_at = out.len();
         let end = start + self.segment() - TAG;
@@ -165,8 +165,15 @@ impl<S> Connection<S> {
 
     /// Length of the packet number, and where a length field is to be filled in.
     #[inline]
-    fn write_header(&mut self, level: Level, out: &mut Vec<u8>, number: u64) -> (usize, Option<usize>) {
+    fn write_header(
+        &mut self,
+        now: Instant,
+        level: Level,
+        out: &mut Vec<u8>,
+        number: u64,
+    ) -> (usize, Option<usize>) {
         let destination = *self.peer.current();
+        let (probe_timeout, ack_delay) = (self.rtt.probe_timeout(), self.peer_ack_delay());
         let kind = match level {
             Level::Initial => LongType::Initial,
             Level::Handshake => LongType::Handshake,
@@ -176,7 +183,8 @@ impl<S> Connection<S> {
                     let at = packet::write_long(out, LongType::ZeroRtt, &destination, &source, &[], number);
                     return (LONG_NUMBER, Some(at));
                 };
-                self.health.key_updates += u64::from(keys.update_if_due(number, self.confirmed));
+                let pause = Span::from_nanos(3 * (probe_timeout + ack_delay).as_nanos());
+                self.health.key_updates += u64::from(keys.update_if_due(number, self.confirmed, now, pause));
                 let acked = self.spaces[Level::Data as usize].flight.largest_acked;
                 // A peer that can do without the fixed bit is sent packets without it (RFC 9287 §3).
                 let without = number & 3 == 3 && self.params.as_ref().is_some_and(|p| p.grease_quic_bit);
@@ -255,7 +263,7 @@ impl<S> Connection<S> {
     }
 
     /// A CONNECTION_CLOSE on each level that the peer may be able to read.
-    fn write_close(&mut self, out: &mut Vec<u8>, closed: &Closed) {
+    fn write_close(&mut self, now: Instant, out: &mut Vec<u8>, closed: &Closed) {
         let start = out.len();
         for level in LEVELS {
             let usable = match level {
@@ -267,7 +275,7 @@ impl<S> Connection<S> {
             }
             let packet_at = out.len();
             let number = self.spaces[level as usize].flight.next();
-            let (number_len, length_at) = self.write_header(level, out, number);
+            let (number_len, length_at) = self.write_header(now, level, out, number);
             let number_at = out.len() - number_len;
             let text = closed.to_string();
             match closed {
