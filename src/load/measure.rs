@@ -75,6 +75,7 @@ pub(super) fn measurement(
         warnings: Vec::new(),
     };
     measurement.warnings = warnings(plan, &measurement);
+    measurement.warnings.extend(unfulfilled(plan, &measurement));
     measurement.warnings.extend(late_edge(&outcomes, length));
     measurement.warnings.extend(early_answers(plan, &measurement));
     Ok(measurement)
@@ -304,11 +305,10 @@ fn early_answers(plan: &LoadPlan, m: &Measurement) -> Option<Warning> {
     })
 }
 
-/// What a user should know before believing the figures, and what to do.
-fn warnings(plan: &LoadPlan, m: &Measurement) -> Vec<Warning> {
+/// What was asked for and did not come about.
+fn unfulfilled(plan: &LoadPlan, m: &Measurement) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let mut warn = |code: &str, text: String| warnings.push(Warning { code: code.into(), text });
-    let offered = f64::from(plan.connections) * f64::from(plan.concurrency);
     if let (Some(asked), Some(_), false) = (m.window.asked_requests, m.window.length_s, m.interrupted)
         && m.requests.started < asked
     {
@@ -331,6 +331,14 @@ fn warnings(plan: &LoadPlan, m: &Measurement) -> Vec<Warning> {
                 .into(),
         );
     }
+    warnings
+}
+
+/// What a user should know before believing the figures, and what to do.
+fn warnings(plan: &LoadPlan, m: &Measurement) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let mut warn = |code: &str, text: String| warnings.push(Warning { code: code.into(), text });
+    let offered = f64::from(plan.connections) * f64::from(plan.concurrency);
     let busiest = m.generator.threads.iter().filter_map(|t| t.busy).fold(0.0, f64::max);
     if busiest >= 0.9 {
         warn(
