@@ -579,13 +579,12 @@ impl<S> Streams<S> {
                 }
                 self.tidy(self.base);
             }
-            Tracked::Stream { id, offset, len, fin } if id & 3 == 0 => {
+            Tracked::Stream { id, offset, len, .. } if id & 3 == 0 => {
                 let whole = self.image.len() as u64;
                 if let Some(stream) = self.bidi(id >> 2) {
                     if len > 0 {
                         stream.acked.insert(offset, offset + u64::from(len) - 1);
                     }
-                    let _ = fin;
                     stream.send_done |= stream.acked.first_gap(whole) == whole;
                 }
                 self.tidy(id >> 2);

@@ -43,7 +43,7 @@ impl<S> Connection<S> {
                 break;
             }
             count += 1;
-            self.paced(now, (out.len() - start) as u64);
+            self.paced((out.len() - start) as u64);
             if out.len() - start < segment {
                 break;
             }
@@ -330,7 +330,7 @@ impl<S> Connection<S> {
     }
 
     #[inline]
-    fn paced(&mut self, _now: Instant, bytes: u64) {
+    fn paced(&mut self, bytes: u64) {
         if self.config.pacing {
             self.pace.allowance = self.pace.allowance.saturating_sub(bytes);
         }
