@@ -32,25 +32,18 @@ pub(super) struct Datagrams {
     spare: Vec<u8>,
 }
 
-/// What passed through the sockets.
+/// What a worker counted over its whole life.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 struct Counts {
-    send_calls: u64,
-    receive_calls: u64,
-    bytes_sent: u64,
-    bytes_received: u64,
-    receive_drops: u64,
-    send_drops: u64,
+    traffic: Traffic,
     strays: u64,
     /// Of connections that are over.
     gone: Health,
 }
 
-/// What QUIC and its sockets did in the window.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct QuicTotals {
-    /// Counted by the connections.
-    pub health: Health,
+/// What passed through the sockets.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Traffic {
     /// Calls that sent datagrams.
     pub send_calls: u64,
     /// Receptions.
@@ -63,6 +56,28 @@ pub struct QuicTotals {
     pub receive_drops: u64,
     /// Datagrams it refused on the way out.
     pub send_drops: u64,
+}
+
+impl Traffic {
+    fn with(self, other: Self, of: impl Fn(u64, u64) -> u64) -> Self {
+        Self {
+            send_calls: of(self.send_calls, other.send_calls),
+            receive_calls: of(self.receive_calls, other.receive_calls),
+            bytes_sent: of(self.bytes_sent, other.bytes_sent),
+            bytes_received: of(self.bytes_received, other.bytes_received),
+            receive_drops: of(self.receive_drops, other.receive_drops),
+            send_drops: of(self.send_drops, other.send_drops),
+        }
+    }
+}
+
+/// What QUIC and its sockets did in the window.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct QuicTotals {
+    /// Counted by the connections.
+    pub health: Health,
+    /// Counted at the sockets.
+    pub traffic: Traffic,
     /// Smoothed round-trip time of each connection, at the end.
     pub round_trips: Vec<Span>,
     /// The longest that the server waits before it acknowledges.
@@ -79,24 +94,14 @@ impl QuicTotals {
         // Retries come with new connections, most of which are made before the window.
         let retries = self.health.retries;
         self.health = Health { retries, ..self.health.since(before.health) };
-        self.send_calls -= before.send_calls;
-        self.receive_calls -= before.receive_calls;
-        self.bytes_sent -= before.bytes_sent;
-        self.bytes_received -= before.bytes_received;
-        self.receive_drops -= before.receive_drops;
-        self.send_drops -= before.send_drops;
+        self.traffic = self.traffic.with(before.traffic, |after, before| after - before);
         self
     }
 
     /// Adds another worker's.
     pub fn merge(&mut self, other: &Self) {
         self.health = self.health.plus(other.health);
-        self.send_calls += other.send_calls;
-        self.receive_calls += other.receive_calls;
-        self.bytes_sent += other.bytes_sent;
-        self.bytes_received += other.bytes_received;
-        self.receive_drops += other.receive_drops;
-        self.send_drops += other.send_drops;
+        self.traffic = self.traffic.with(other.traffic, |a, b| a + b);
         self.round_trips.extend(&other.round_trips);
         self.max_ack_delay = self.max_ack_delay.max(other.max_ack_delay);
         self.socket = self.socket.or(other.socket);
@@ -136,7 +141,8 @@ impl Datagrams {
 
     fn note_drops(&mut self, file: u32, dropped: Option<u32>) {
         if let (Some(dropped), Some(last)) = (dropped, self.dropped.get_mut(file as usize)) {
-            self.counts.receive_drops += u64::from(dropped.wrapping_sub(std::mem::replace(last, dropped)));
+            self.counts.traffic.receive_drops +=
+                u64::from(dropped.wrapping_sub(std::mem::replace(last, dropped)));
         }
     }
 }
@@ -189,8 +195,8 @@ impl Worker<'_> {
         if completion.result >= 0 {
             if let Some(received) = self.ring.datagrams(completion) {
                 datagrams.note_drops(index, received.dropped);
-                datagrams.counts.receive_calls += 1;
-                datagrams.counts.bytes_received += received.bytes.len() as u64;
+                datagrams.counts.traffic.receive_calls += 1;
+                datagrams.counts.traffic.bytes_received += received.bytes.len() as u64;
                 self.record.now().received += received.bytes.len() as u64;
                 for datagram in received.bytes.chunks_mut(received.segment) {
                     let next =
@@ -256,8 +262,8 @@ impl Worker<'_> {
         {
             if at == 0 {
                 datagrams.note_drops(file, received.dropped);
-                datagrams.counts.receive_calls += 1;
-                datagrams.counts.bytes_received += received.bytes.len() as u64;
+                datagrams.counts.traffic.receive_calls += 1;
+                datagrams.counts.traffic.bytes_received += received.bytes.len() as u64;
                 self.record.now().received += received.bytes.len() as u64;
             }
             let Some(datagram) = received.bytes.chunks_mut(received.segment).nth(at) else { break };
@@ -299,8 +305,8 @@ impl Worker<'_> {
                 datagrams.spare = out;
                 break;
             }
-            datagrams.counts.send_calls += 1;
-            datagrams.counts.bytes_sent += out.len() as u64;
+            datagrams.counts.traffic.send_calls += 1;
+            datagrams.counts.traffic.bytes_sent += out.len() as u64;
             self.record.now().sent += out.len() as u64;
             datagrams.spare = self.ring.send_datagrams(file, index, slot.generation, out)?;
         }
@@ -324,10 +330,10 @@ impl Worker<'_> {
         match Errno::from_raw(-completion.result) {
             // What was not sent is as good as lost on the way, and sent again for that.
             Errno::EAGAIN | Errno::ENOBUFS | Errno::ENOMEM | Errno::EPERM => {
-                datagrams.counts.send_drops += count;
+                datagrams.counts.traffic.send_drops += count;
             }
             Errno::EMSGSIZE => {
-                datagrams.counts.send_drops += count;
+                datagrams.counts.traffic.send_drops += count;
                 slot.client.shrink();
             }
             Errno::ECONNREFUSED => {
@@ -377,8 +383,10 @@ impl Worker<'_> {
         let slot = &mut self.slots[index as usize];
         slot.client.close();
         self.transmit_datagrams(index)?;
-        // The slot's next socket must not get it.
-        self.ring.enter(0, Span::ZERO, None)?;
+        if self.datagrams.as_ref().is_some_and(|datagrams| datagrams.shared.is_none()) {
+            // The slot's next socket must not get it.
+            self.ring.enter(0, Span::ZERO, None)?;
+        }
         let client = &self.slots[index as usize].client;
         if let (Some(datagrams), Some(health)) = (&mut self.datagrams, client.health()) {
             datagrams.counts.gone = datagrams.counts.gone.plus(health);
@@ -418,12 +426,7 @@ impl Worker<'_> {
         }
         Some(QuicTotals {
             health,
-            send_calls: counts.send_calls,
-            receive_calls: counts.receive_calls,
-            bytes_sent: counts.bytes_sent,
-            bytes_received: counts.bytes_received,
-            receive_drops: counts.receive_drops,
-            send_drops: counts.send_drops,
+            traffic: counts.traffic,
             round_trips,
             max_ack_delay: delays.into_iter().max(),
             socket: datagrams.given,

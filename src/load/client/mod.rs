@@ -518,12 +518,7 @@ impl Client {
             Http::H1(_) => Step::Going,
             Http::H3(exchanges) => {
                 exchanges.expire(&mut books(job, record, &mut self.replays, now), timeout);
-                let spent = exchanges.spent();
-                if !spent || self.in_flight() > 0 || self.has_replays() {
-                    Step::Going
-                } else {
-                    Step::Finished
-                }
+                if exchanges.spent() && self.replays.is_empty() { Step::Finished } else { Step::Going }
             }
             Http::H2(exchanges) => {
                 exchanges.expire(&mut books(job, record, &mut self.replays, now), timeout);
@@ -531,12 +526,7 @@ impl Client {
                     // Without the server's limits no second stream may be opened, ever.
                     return Step::Failed(fault(Phase::Timeout, "settings", "no SETTINGS within the timeout"));
                 }
-                let spent = exchanges.spent();
-                if !spent || self.in_flight() > 0 || self.has_replays() {
-                    Step::Going
-                } else {
-                    Step::Finished
-                }
+                if exchanges.spent() && self.replays.is_empty() { Step::Finished } else { Step::Going }
             }
         }
     }

@@ -45,6 +45,17 @@ impl Field {
         Self { name_len, size: entry_size(name_len.into(), value.len()), name, meaning: meaning(name, value) }
     }
 
+    /// All entries of a static table.
+    pub(in crate::proto) const fn of_statics<const N: usize>(table: &[(&str, &str); N]) -> [Self; N] {
+        let mut fields = [Self::of_static(table[0].0, table[0].1); N];
+        let mut at = 0;
+        while at < N {
+            fields[at] = Self::of_static(table[at].0, table[at].1);
+            at += 1;
+        }
+        fields
+    }
+
     /// An entry of a static table.
     pub(in crate::proto) const fn of_static(name: &str, value: &str) -> Self {
         let kind = Name::of(name.as_bytes());

@@ -74,15 +74,7 @@ pub(super) const STATIC: [(&str, &str); 61] = [
 ];
 
 /// What the entries of [`STATIC`] mean.
-static STATIC_FIELDS: [Field; STATIC.len()] = {
-    let mut fields = [Field::of_static(STATIC[0].0, STATIC[0].1); STATIC.len()];
-    let mut at = 0;
-    while at < STATIC.len() {
-        fields[at] = Field::of_static(STATIC[at].0, STATIC[at].1);
-        at += 1;
-    }
-    fields
-};
+static STATIC_FIELDS: [Field; STATIC.len()] = Field::of_statics(&STATIC);
 
 /// The entry of the static table at this index, which counts from 1.
 #[inline]

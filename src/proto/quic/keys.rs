@@ -164,7 +164,13 @@ impl OneRtt {
 
     /// Updates the keys before packet `number` is sent when it is time and allowed; true when done.
     #[inline]
-    pub(super) fn update_if_due(&mut self, number: u64, confirmed: bool, now: Instant, pause: Span) -> bool {
+    pub(super) fn update_if_due(
+        &mut self,
+        number: u64,
+        confirmed: bool,
+        now: Instant,
+        pause: impl Fn() -> Span,
+    ) -> bool {
         if self.began == u64::MAX {
             self.began = number;
         }
@@ -173,7 +179,7 @@ impl OneRtt {
         }
         // Between two updates the peer has time to drop the keys before (RFC 9001 §6.5).
         let Some(acked) = self.acked else { return false };
-        if self.previous.is_some() && now < acked + pause {
+        if self.previous.is_some() && now < acked + pause() {
             return false;
         }
         self.rotate();

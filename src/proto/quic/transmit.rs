@@ -136,21 +136,7 @@ impl<S> Connection<S> {
             // Datagrams of one send have one size; those with an Initial packet are full (RFC 9000 §14.1).
             out.resize(out.len().max(end), 0);
         }
-        // The sample for header protection begins 4 bytes after the packet number.
-        let least = number_at + 4;
-        if out.len() < least {
-            out.resize(least, 0);
-        }
-        if let Some(length_at) = length_at {
-            let length = out.len() - number_at + TAG;
-            packet::set_length(out, length_at, length);
-        }
-        let places = (packet_at, number_at, number_len);
-        match (&mut self.one_rtt, &self.spaces[level as usize].keys) {
-            (Some(keys), _) if level == Level::Data => keys.seal(out, places, number),
-            (_, Some(keys)) => seal(&*keys.local.header, &*keys.local.packet, out, places, number),
-            _ => (),
-        }
+        self.protect(level, out, (packet_at, number_at, number_len), length_at, number);
         let size = (out.len() - packet_at) as u16;
         let counted = if eliciting { size } else { 0 };
         self.congestion.sent(counted.into());
@@ -163,6 +149,34 @@ impl<S> Connection<S> {
         true
     }
 
+    /// Ends a packet whose frames are written: its length is filled in, and it is protected. `places` are those
+    /// of the packet, of its number, and the length of the latter.
+    #[inline]
+    fn protect(
+        &mut self,
+        level: Level,
+        out: &mut Vec<u8>,
+        places: (usize, usize, usize),
+        length_at: Option<usize>,
+        number: u64,
+    ) {
+        let number_at = places.1;
+        // The sample for header protection begins 4 bytes after the packet number.
+        let least = number_at + 4;
+        if out.len() < least {
+            out.resize(least, 0);
+        }
+        if let Some(length_at) = length_at {
+            let length = out.len() - number_at + TAG;
+            packet::set_length(out, length_at, length);
+        }
+        match (&mut self.one_rtt, &self.spaces[level as usize].keys) {
+            (Some(keys), _) if level == Level::Data => keys.seal(out, places, number),
+            (_, Some(keys)) => seal(&*keys.local.header, &*keys.local.packet, out, places, number),
+            _ => (),
+        }
+    }
+
     /// Length of the packet number, and where a length field is to be filled in.
     #[inline]
     fn write_header(
@@ -173,7 +187,7 @@ impl<S> Connection<S> {
         number: u64,
     ) -> (usize, Option<usize>) {
         let destination = *self.peer.current();
-        let (probe_timeout, ack_delay) = (self.rtt.probe_timeout(), self.peer_ack_delay());
+        let (rtt, ack_delay) = (self.rtt, self.peer_ack_delay());
         let kind = match level {
             Level::Initial => LongType::Initial,
             Level::Handshake => LongType::Handshake,
@@ -183,7 +197,7 @@ impl<S> Connection<S> {
                     let at = packet::write_long(out, LongType::ZeroRtt, &destination, &source, &[], number);
                     return (LONG_NUMBER, Some(at));
                 };
-                let pause = Span::from_nanos(3 * (probe_timeout + ack_delay).as_nanos());
+                let pause = || Span::from_nanos(3 * (rtt.probe_timeout() + ack_delay).as_nanos());
                 self.health.key_updates += u64::from(keys.update_if_due(number, self.confirmed, now, pause));
                 let acked = self.spaces[Level::Data as usize].flight.largest_acked;
                 // A peer that can do without the fixed bit is sent packets without it (RFC 9287 §3).
@@ -209,8 +223,7 @@ impl<S> Connection<S> {
         let space = &mut self.spaces[level as usize];
         let early = level == Level::Data && self.one_rtt.is_none();
         if space.unacked > 0 && !early {
-            let exponent = if level == Level::Data { ACK_DELAY_EXPONENT } else { 3 };
-            space.write_ack(out, end, now, exponent);
+            space.write_ack(out, end, now, ACK_DELAY_EXPONENT);
         }
         let probing = space.probes > 0;
         if !data && !probing {
@@ -293,17 +306,7 @@ impl<S> Connection<S> {
             if last {
                 out.resize((start + usize::from(SMALLEST_PAYLOAD) - TAG).max(out.len()), 0);
             }
-            out.resize(out.len().max(number_at + 4), 0);
-            if let Some(length_at) = length_at {
-                let length = out.len() - number_at + TAG;
-                packet::set_length(out, length_at, length);
-            }
-            let places = (packet_at, number_at, number_len);
-            match (&mut self.one_rtt, &self.spaces[level as usize].keys) {
-                (Some(keys), _) if level == Level::Data => keys.seal(out, places, number),
-                (_, Some(keys)) => seal(&*keys.local.header, &*keys.local.packet, out, places, number),
-                _ => (),
-            }
+            self.protect(level, out, (packet_at, number_at, number_len), length_at, number);
         }
     }
 
