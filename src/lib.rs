@@ -14,6 +14,8 @@ pub mod proto;
 
 pub mod results;
 
+pub mod compare;
+
 pub mod scenario;
 
 pub mod load;
@@ -25,5 +27,7 @@ pub mod server;
 pub mod run;
 
 pub mod report;
+
+pub mod git;
 
 pub mod cli;

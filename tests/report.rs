@@ -16,7 +16,7 @@ use bench::report::marks::{Candidate, Figure, Mark, SetupTime, marks, marks_of, 
 use bench::report::{markdown, terminal};
 use bench::results::store::{load, save, to_json};
 use bench::results::*;
-use build::{cell, empty, lost_round, measured, server, session, settings, summarised, with_rounds};
+use build::{cell, empty, lost_round, measured, section, server, session, settings, summarised, with_rounds};
 use predicates::prelude::*;
 use proptest::prelude::*;
 
@@ -110,7 +110,7 @@ fn odd_plaintext() -> SectionRecord {
         )];
         caddy
     }));
-    SectionRecord { title: "Plaintext | HTTP/1.1".into(), kind: SectionKind::ClosedLoop, cells }
+    section("Plaintext | HTTP/1.1", SectionKind::ClosedLoop, cells)
 }
 
 /// The cells of a server with a failed round, a stalled one, and a tainted one; the last failed.
@@ -173,7 +173,7 @@ fn odd_tls() -> SectionRecord {
         h1s("node", 1),
         h1s("node", 50),
     ];
-    SectionRecord { title: "TLS".into(), kind: SectionKind::ClosedLoop, cells }
+    section("TLS", SectionKind::ClosedLoop, cells)
 }
 
 fn odd_setup() -> SectionRecord {
@@ -191,7 +191,7 @@ fn odd_setup() -> SectionRecord {
             cells.push(cell);
         }
     }
-    SectionRecord { title: "Connection set-up".into(), kind: SectionKind::Setup, cells }
+    section("Connection set-up", SectionKind::Setup, cells)
 }
 
 fn data(name: &str) -> PathBuf {
@@ -391,11 +391,7 @@ fn validator() -> jsonschema::Validator {
 #[test]
 fn results_follow_the_schema_and_strangers_do_not() {
     let validator = validator();
-    let planned = SectionRecord {
-        title: "Empty".into(),
-        kind: SectionKind::ClosedLoop,
-        cells: vec![cell("a", Protocol::H1, 1, 1)],
-    };
+    let planned = section("Empty", SectionKind::ClosedLoop, vec![cell("a", Protocol::H1, 1, 1)]);
     let with_empty_cell =
         Results { servers: vec![server("a", "A", "1")], sections: vec![planned], ..empty() };
     for results in [empty(), with_empty_cell, odd(), http2::odd(), http3::odd()] {
@@ -576,7 +572,7 @@ fn any_results() -> impl Strategy<Value = Results> {
             cell.protocol = if paired && i % 2 == 1 { Protocol::H2c } else { Protocol::H1 };
         }
         let servers = (0..cells.len()).map(|i| server(&format!("s{i}"), &label, &label)).collect();
-        let sections = vec![SectionRecord { title: label.clone(), kind, cells }];
+        let sections = vec![section(&label, kind, cells)];
         summarised(Results { title: label, servers, sections, ..empty() })
     })
 }

@@ -8,7 +8,7 @@ use std::fs;
 
 use bench::results::store::{Entry, Journal, assemble, load, parse, save, to_json};
 use bench::results::*;
-use build::{cell, empty, lost_round, measured, server, summarised};
+use build::{cell, empty, lost_round, measured, section, server, summarised};
 use proptest::prelude::*;
 
 /// The plan of two servers and two cells each.
@@ -16,7 +16,7 @@ fn plan() -> Results {
     let cells = ["a", "b"].iter().flat_map(|s| [1, 10].map(|c| cell(s, Protocol::H1, c, 1))).collect();
     Results {
         servers: vec![server("a", "A", "1.0"), server("b", "B", "2.0")],
-        sections: vec![SectionRecord { title: "Plaintext".into(), kind: SectionKind::ClosedLoop, cells }],
+        sections: vec![section("Plaintext", SectionKind::ClosedLoop, cells)],
         complete: false,
         sessions: vec![build::session("2026-11-30T12:00:00Z", None)],
         ..empty()
@@ -32,6 +32,7 @@ fn round_entry(server: &str, connections: u32, round: RoundRecord) -> Entry {
         concurrency: 1,
         resumption: Resumption::Off,
         requests_per_connection: None,
+        generator: None,
         round: Box::new(round),
     }
 }
@@ -122,6 +123,7 @@ fn an_outcome_finds_its_cell_among_those_of_one_size() {
         concurrency: 1,
         resumption,
         requests_per_connection,
+        generator: None,
         round: Box::new(lost_round(1, CellStatus::Failed, &format!("{resumption:?}"), &[])),
     };
     let mut journal = vec![Entry::Plan(Box::new(plan))];

@@ -261,6 +261,7 @@ impl PlanSection {
             SectionKind::Setup => ("setup", "connections"),
             SectionKind::Ratio => ("ratio", "requests"),
             SectionKind::Handshake => ("handshake", "requests"),
+            SectionKind::Generators => ("generators", "requests"),
         };
         let requests_per_connection = section.cells.iter().find_map(|cell| cell.requests_per_connection);
         let window = match (section.limit, requests_per_connection) {

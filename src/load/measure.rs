@@ -73,6 +73,7 @@ pub(super) fn measurement(
         stalls: record.stalls.clone(),
         quic: quic(plan, &outcomes),
         warnings: Vec::new(),
+        sample: None,
     };
     measurement.warnings = warnings(plan, &measurement);
     measurement.warnings.extend(unfulfilled(plan, &measurement));

@@ -86,7 +86,7 @@ pub(super) fn sheets<'a>(results: &'a Results, section: &'a SectionRecord) -> Ve
     }
     match section.kind {
         _ if protocols.is_empty() => Vec::new(),
-        SectionKind::ClosedLoop => {
+        SectionKind::ClosedLoop | SectionKind::Generators => {
             protocols.sort();
             protocols.into_iter().map(|p| Sheet::new(results, section, vec![p])).collect()
         }
@@ -114,7 +114,7 @@ impl<'a> Sheet<'a> {
     pub(super) fn figures(&self) -> Grid {
         match self.section.kind {
             SectionKind::Ratio => ratio::figures(self).unwrap_or_else(|| self.by_measure()),
-            SectionKind::ClosedLoop => self.by_measure(),
+            SectionKind::ClosedLoop | SectionKind::Generators => self.by_measure(),
             SectionKind::Setup => self.by_connection(),
             SectionKind::Handshake => handshake::figures(self),
         }
@@ -430,7 +430,7 @@ fn columns(section: &SectionRecord, protocols: &[Protocol]) -> Vec<Column> {
                 if single { format!("C = {connections}") } else { format!("{connections} x {concurrency}") };
             let of_size = if one_size { String::new() } else { format!(" ({size})") };
             let title = match section.kind {
-                SectionKind::ClosedLoop => size.clone(),
+                SectionKind::ClosedLoop | SectionKind::Generators => size.clone(),
                 SectionKind::Ratio => format!("{} {size}", protocol.version()),
                 SectionKind::Setup if resumption == Resumption::Off => format!("{name}{of_size}"),
                 SectionKind::Setup | SectionKind::Handshake => {

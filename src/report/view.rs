@@ -389,6 +389,7 @@ fn section_view(results: &Results, section: &SectionRecord) -> SectionView {
             SectionKind::Setup => "setup",
             SectionKind::Ratio => "ratio",
             SectionKind::Handshake => "handshake",
+            SectionKind::Generators => "generators",
         },
         http2: protocols.iter().any(|protocol| protocol.version() == "HTTP/2"),
         http3: protocols.iter().any(|protocol| protocol.is_quic()),

@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use super::store::{StoreError, folder};
 use super::{
-    CellKey, CellRecord, CellStatus, Protocol, Results, Resumption, RoundRecord, ServerRecord, StartRecord,
-    Unavailable, stats, version,
+    CellKey, CellRecord, CellStatus, GeneratorRecord, ProbeRecord, Protocol, Results, Resumption,
+    RoundRecord, ServerRecord, StartRecord, Unavailable, stats, version,
 };
 
 /// One line of a journal, in the order of happening.
@@ -26,6 +26,10 @@ pub enum Entry {
     /// What was found out about a server after the plan was written: its version, its build, that it
     /// cannot be measured. Replaces the record of that name; its starts are kept.
     Server(Box<ServerRecord>),
+    /// What was found out about a generator. Replaces the record of that name.
+    Generator(Box<GeneratorRecord>),
+    /// What came of a probe. Replaces the record of that name.
+    Probe(Box<ProbeRecord>),
     /// A server was started and stopped.
     Start {
         /// Name of the server.
@@ -51,6 +55,9 @@ pub enum Entry {
         /// Requests after which a connection is replaced, as in the record of the cell.
         #[serde(default)]
         requests_per_connection: Option<u32>,
+        /// Index of the generator, as in the record of the cell.
+        #[serde(default)]
+        generator: Option<u32>,
         /// The record.
         round: Box<RoundRecord>,
     },
@@ -180,6 +187,15 @@ fn fold(results: &mut Results, entry: &Entry) -> Result<(), StoreError> {
             *server = record.as_ref().clone();
             server.starts = starts;
         }
+        Entry::Generator(record) => {
+            let generator = results.generators.iter_mut().find(|g| g.name == record.name);
+            *generator.ok_or_else(|| unknown(format!("generator {}", record.name)))? =
+                record.as_ref().clone();
+        }
+        Entry::Probe(record) => {
+            let probe = results.probes.iter_mut().find(|p| p.name == record.name);
+            *probe.ok_or_else(|| unknown(format!("probe {}", record.name)))? = record.as_ref().clone();
+        }
         Entry::Start { server: name, start } => {
             let server = results
                 .servers
@@ -199,9 +215,17 @@ fn fold(results: &mut Results, entry: &Entry) -> Result<(), StoreError> {
             concurrency,
             resumption,
             requests_per_connection,
+            generator,
             ref round,
         } => {
-            let key = CellKey { protocol, connections, concurrency, resumption, requests_per_connection };
+            let key = CellKey {
+                protocol,
+                connections,
+                concurrency,
+                resumption,
+                requests_per_connection,
+                generator,
+            };
             let cell = results
                 .sections
                 .get_mut(section as usize)
@@ -239,6 +263,8 @@ fn unavailable_round(unavailable: &Unavailable) -> RoundRecord {
         log_tail: unavailable.log_tail.clone(),
         measurement: None,
         server: None,
+        external: None,
+        answer: None,
     }
 }
 

@@ -18,6 +18,8 @@ pub struct CellKey {
     pub resumption: Resumption,
     /// Requests after which a connection is replaced; `None`: see [`CellRecord`].
     pub requests_per_connection: Option<u32>,
+    /// Index of the generator that drives it; `None`: this tool's own, by a plan.
+    pub generator: Option<u32>,
 }
 
 impl CellRecord {
@@ -29,6 +31,7 @@ impl CellRecord {
             concurrency: self.concurrency,
             resumption: self.resumption,
             requests_per_connection: self.requests_per_connection,
+            generator: self.generator,
         }
     }
 }
@@ -36,7 +39,8 @@ impl CellRecord {
 /// As messages name it: `h3 1x1/ticket, 4 requests on each connection`.
 impl fmt::Display for CellKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { protocol, connections, concurrency, resumption, requests_per_connection } = self;
+        let Self { protocol, connections, concurrency, resumption, requests_per_connection, generator: _ } =
+            self;
         write!(f, "{} {connections}x{concurrency}", protocol.name())?;
         if *resumption != Resumption::Off || requests_per_connection.is_some() {
             write!(f, "/{}", resumption.name())?;
@@ -100,6 +104,7 @@ mod tests {
             concurrency: 1,
             resumption: Resumption::Off,
             requests_per_connection: None,
+            generator: None,
         };
         for (resumption, requests, text) in [
             (Resumption::Off, None, "h3 10x1"),

@@ -93,6 +93,13 @@ pub struct Results {
     pub settings: Settings,
     /// The servers, in scenario order.
     pub servers: Vec<ServerRecord>,
+    /// The load generators compared with each other, in scenario order; empty where this tool's own
+    /// drives every cell.
+    #[serde(default)]
+    pub generators: Vec<GeneratorRecord>,
+    /// Commands that were run for figures of their own, in scenario order.
+    #[serde(default)]
+    pub probes: Vec<ProbeRecord>,
     /// The sections, in scenario order, with every cell of every server.
     pub sections: Vec<SectionRecord>,
     /// True once every cell of the plan has an outcome.
@@ -137,6 +144,10 @@ pub struct Environment {
     pub cpu: String,
     /// CPUs online.
     pub logical_cpus: u32,
+    /// Frequency governor of the CPUs in use (`scaling_governor`), several joined by `, `; `null` where
+    /// there is none to read, as on most virtual machines.
+    #[serde(default)]
+    pub governor: Option<String>,
     /// `MemTotal` in KiB.
     pub memory_kib: u64,
     /// Commit of the working tree the scenario stands in, with `-dirty` when it has changes.
@@ -233,6 +244,134 @@ pub struct ServerRecord {
     pub starts: Vec<StartRecord>,
     /// One phrase on settings a reader should know, from its `server.toml`.
     pub note: Option<String>,
+    /// What it is a variant of; `null` for a server in its own right.
+    #[serde(default)]
+    pub variant: Option<VariantRecord>,
+    /// Worker threads it was told to use where they are not those of the settings.
+    #[serde(default)]
+    pub workers: Option<u32>,
+    /// What its gate said; `null` when it has none.
+    #[serde(default)]
+    pub gate: Option<GateRecord>,
+    /// The commit it was built from, where the run built it from one of its own.
+    #[serde(default)]
+    pub revision: Option<String>,
+}
+
+/// A server that differs from another one of the scenario in a few settings.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct VariantRecord {
+    /// Name of the server as the scenario has it.
+    pub of: String,
+    /// What tells this variant apart, e.g. `debug`, `2 workers`.
+    pub label: String,
+}
+
+/// What came of a server's gate: a command that is to succeed before the server may be the best.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GateRecord {
+    /// The command, placeholders resolved.
+    pub command: Vec<String>,
+    /// What came of it.
+    pub outcome: GateOutcome,
+    /// How it ended or why it was not run; `null` when it passed.
+    pub reason: Option<String>,
+    /// Last lines of its output.
+    pub log_tail: Vec<String>,
+    /// Seconds it took; `null` when it was not run.
+    pub took_s: Option<f64>,
+}
+
+/// Outcome of a gate.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum GateOutcome {
+    /// It exited with 0.
+    Passed,
+    /// It did not, or took too long.
+    Failed,
+    /// What it needs is not installed.
+    NotRun,
+}
+
+/// One load generator of a comparison.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GeneratorRecord {
+    /// Unique name.
+    pub name: String,
+    /// Name shown in tables.
+    pub label: String,
+    /// How it is called and read.
+    pub kind: GeneratorKind,
+    /// First line of its version command; `null` when it could not run.
+    pub version: Option<String>,
+    /// The command, placeholders unresolved.
+    pub command: Vec<String>,
+    /// Why it could not be used at all.
+    pub unavailable: Option<Unavailable>,
+}
+
+/// Generators whose command line and output are known.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum GeneratorKind {
+    /// This tool's own, as `bench load`.
+    Builtin,
+    /// `shb`.
+    Shb,
+    /// `h2load`, of nghttp2.
+    H2load,
+    /// `wrk`.
+    Wrk,
+    /// `oha`.
+    Oha,
+    /// Any other: its command and how its output is read stand in the scenario.
+    Command,
+}
+
+/// A command that was run for figures of its own, apart from any server.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ProbeRecord {
+    /// Unique name.
+    pub name: String,
+    /// Name shown in the table.
+    pub label: String,
+    /// The command.
+    pub command: Vec<String>,
+    /// First line of its version command; `null` when it has none or could not run.
+    pub version: Option<String>,
+    /// Index into `sessions`.
+    pub session: u32,
+    /// Whether it ran to its end.
+    pub status: CellStatus,
+    /// Why it did not.
+    pub reason: Option<String>,
+    /// Last lines of its output, for a failure.
+    pub log_tail: Vec<String>,
+    /// Seconds it took.
+    pub took_s: Option<f64>,
+    /// What it printed, the end of it when that was long: the figures can be read again from here.
+    pub output: String,
+    /// The figures lifted from its output.
+    pub figures: Vec<ProbeFigure>,
+}
+
+/// One figure of a probe.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ProbeFigure {
+    /// Its name.
+    pub name: String,
+    /// Its unit; empty for a bare number.
+    pub unit: String,
+    /// The regular expression whose first group it is.
+    pub pattern: String,
+    /// The figure; `null` when the pattern did not match.
+    pub value: Option<f64>,
 }
 
 /// Why a server has no figures.
@@ -279,6 +418,8 @@ pub enum SectionKind {
     Ratio,
     /// Many short connections: the time a handshake takes, full, resumed, and with early data.
     Handshake,
+    /// The same closed loops driven by several load generators, each as a command of its own.
+    Generators,
 }
 
 /// One table of the report.
@@ -289,8 +430,24 @@ pub struct SectionRecord {
     pub title: String,
     /// What it measures.
     pub kind: SectionKind,
-    /// Cells, in the order server (scenario order), protocol, cell.
+    /// Cells, in the order server (scenario order), protocol, cell, generator.
     pub cells: Vec<CellRecord>,
+    /// Header fields that its requests carry beside those of every request.
+    #[serde(default)]
+    pub headers: Vec<HeaderField>,
+    /// True when the report shows every round as a row.
+    #[serde(default)]
+    pub runs: bool,
+}
+
+/// A header field.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HeaderField {
+    /// Its name.
+    pub name: String,
+    /// Its value; bytes that are not UTF-8 are replaced.
+    pub value: String,
 }
 
 /// One cell of one server.
@@ -311,6 +468,9 @@ pub struct CellRecord {
     /// Requests after which a connection is replaced; `null`: never (for `setup`: one).
     #[serde(default)]
     pub requests_per_connection: Option<u32>,
+    /// Index into `generators` of the one that drove it; `null`: this tool's own, by a plan.
+    #[serde(default)]
+    pub generator: Option<u32>,
     /// Every round, in order; the raw data.
     pub rounds: Vec<RoundRecord>,
     /// Figures and verdict over the rounds, a function of `rounds` and `settings` alone.
@@ -353,6 +513,61 @@ pub struct RoundRecord {
     pub measurement: Option<Measurement>,
     /// What the server used meanwhile.
     pub server: Option<ServerSample>,
+    /// What a generator said that was run as a command; then there is no `measurement`.
+    #[serde(default)]
+    pub external: Option<ExternalRun>,
+    /// What the server answered to the section's request before the window, where that was looked at.
+    #[serde(default)]
+    pub answer: Option<Answer>,
+}
+
+/// One run of a generator as a command, read from outside and from its own output.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ExternalRun {
+    /// The command, placeholders resolved.
+    pub command: Vec<String>,
+    /// From its start to its end in seconds.
+    pub wall_s: f64,
+    /// Its user CPU in µs, its children's included (`ru_utime` of wait4(2)).
+    pub cpu_user_us: u64,
+    /// Its system CPU in µs.
+    pub cpu_system_us: u64,
+    /// Responses it counts as good; `null` when it does not say.
+    pub ok: Option<u64>,
+    /// Requests it counts as failed; `null` when it does not say.
+    pub failed: Option<u64>,
+    /// Requests per second by its own account.
+    pub requests_per_second: Option<f64>,
+    /// Mean latency in µs by its own account.
+    pub latency_mean_us: Option<f64>,
+    /// Largest latency in µs by its own account.
+    pub latency_max_us: Option<f64>,
+    /// Latency percentiles in µs by its own account.
+    pub latency_us: BTreeMap<String, f64>,
+    /// What it printed, the end of it when that was long: the figures can be read again from here.
+    pub output: String,
+}
+
+/// A server's answer to the request of a section.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Answer {
+    /// Status code.
+    pub status: u16,
+    /// Its header fields, in order.
+    pub fields: Vec<HeaderField>,
+    /// Content coding, as `Content-Encoding` names it; `identity` without one (RFC 9110 §8.4).
+    pub encoding: String,
+    /// Bytes of the body as sent.
+    pub encoded_bytes: u64,
+    /// Bytes of the body after its coding is taken off; `null` when that did not work.
+    pub body_bytes: Option<u64>,
+    /// What is wrong with it; `null` when its decoded body is the expected one.
+    pub problem: Option<String>,
+    /// True when a second answer had the same bytes, so that every answer of the window is compared with
+    /// them; false: only status and framing are checked in the window.
+    pub repeats: bool,
 }
 
 /// Why a cell can, or cannot, be believed.
@@ -559,6 +774,23 @@ pub struct Measurement {
     pub quic: Option<QuicHealth>,
     /// What a user should know before believing the figures.
     pub warnings: Vec<Warning>,
+    /// The first final response, where the plan asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sample: Option<ResponseSample>,
+}
+
+/// One response as it came.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ResponseSample {
+    /// Status code.
+    pub status: u16,
+    /// Its header fields, in order; trailers are left out.
+    pub fields: Vec<HeaderField>,
+    /// Its body after framing was taken off, content coding left on, base64.
+    pub body: String,
+    /// True when the body was longer than what is kept of it.
+    pub truncated: bool,
 }
 
 /// How QUIC fared over the window: what was lost, and how well datagrams were batched. Counts are of

@@ -416,7 +416,9 @@ fn starved(cell: &CellRecord, kind: SectionKind, figures: &Figures) -> Option<(V
     }
     let in_flight = figures.in_flight.filter(|n| stats::starved(*n, offered))?;
     let what = match kind {
-        SectionKind::ClosedLoop | SectionKind::Ratio | SectionKind::Handshake => "in flight",
+        SectionKind::ClosedLoop | SectionKind::Ratio | SectionKind::Handshake | SectionKind::Generators => {
+            "in flight"
+        }
         SectionKind::Setup => "connections in use",
     };
     let limit = figures.effective_concurrency.and_then(|allowed| stream_limit(allowed, cell.concurrency));

@@ -5,13 +5,14 @@
 //! | 1.0 | the first |
 //! | 1.1 | HTTP/2: protocols `h2c`, `h2`; section kind `ratio`; `replayed`, `interrupted`, `multiplexing`, `stalls`, `effective_concurrency`; phases `interrupted`, `refused`; status `wrong-protocol` |
 //! | 1.2 | HTTP/3: protocol `h3`; section kind `handshake`; `resumption`, `requests_per_connection`, `handshakes`, `first_response_us`, `quic`, `udp_drops`, `bound_reason`, `summary.handshake`; phase `quic` |
+//! | 1.3 | comparisons: section kind `generators`; `generators`, `probes`, `governor`; of servers `variant`, `workers`, `gate`, `revision`; of sections `headers`, `runs`; `generator` of cells; of rounds `external`, `answer`; `sample` |
 //!
 //! A minor number grows when a field is added that older files can do without; a major number grows
 //! when the meaning of a field changes. A reader takes its own major number with any minor number
 //! up to its own. One file of every format ever released stays in `tests/data/`.
 
 /// Format written by this version: `major.minor`.
-pub const FORMAT: &str = "1.2";
+pub const FORMAT: &str = "1.3";
 
 /// Says whether a file of `format` may be read by this version.
 ///
@@ -47,7 +48,7 @@ mod tests {
     #[test]
     fn own_format_is_readable_and_newer_ones_are_refused_by_name() {
         assert_eq!(may_read(FORMAT), Ok(()));
-        for newer in ["1.3", "2.0", "10.0"] {
+        for newer in ["1.4", "2.0", "10.0"] {
             let error = may_read(newer).unwrap_err();
             assert!(error.contains(newer) && error.contains(FORMAT), "{error}");
         }

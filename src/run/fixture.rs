@@ -131,6 +131,7 @@ pub(crate) fn measurement(ok: u64) -> Measurement {
         stalls: vec![],
         quic: None,
         warnings: vec![],
+        sample: None,
     }
 }
 
@@ -141,6 +142,7 @@ pub(crate) fn environment() -> Environment {
         kernel: "Linux".into(),
         cpu: "CPU".into(),
         logical_cpus: 2,
+        governor: None,
         memory_kib: 1,
         commit: None,
         ci_run: None,

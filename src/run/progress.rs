@@ -172,7 +172,7 @@ pub(crate) fn outcome(round: &RoundRecord, kind: SectionKind, summary: &Summary)
 
 fn figures(kind: SectionKind, summary: &Summary) -> String {
     let unit = match kind {
-        SectionKind::ClosedLoop | SectionKind::Ratio => "req/s",
+        SectionKind::ClosedLoop | SectionKind::Generators | SectionKind::Ratio => "req/s",
         SectionKind::Setup | SectionKind::Handshake => "conn/s",
     };
     let times = summary.handshake.as_ref().filter(|_| kind == SectionKind::Handshake);

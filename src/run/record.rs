@@ -23,6 +23,8 @@ pub(crate) fn results(scenario: &Scenario, session: Session) -> Results {
         sessions: vec![session],
         settings: settings(scenario),
         servers: scenario.servers.iter().map(server).collect(),
+        generators: Vec::new(),
+        probes: Vec::new(),
         sections: scenario.sections.iter().map(|section| self::section(scenario, section)).collect(),
         complete: false,
     }
@@ -45,6 +47,10 @@ pub(crate) fn server(spec: &ServerSpec) -> ServerRecord {
         build_s: None,
         starts: Vec::new(),
         note: spec.note.clone(),
+        variant: None,
+        workers: None,
+        gate: None,
+        revision: None,
     }
 }
 
@@ -58,6 +64,7 @@ pub(crate) fn entry(scenario: &Scenario, visit: &Visit, round: RoundRecord) -> E
         concurrency: visit.cell.concurrency,
         resumption: visit.cell.resumption,
         requests_per_connection: visit.cell.requests_per_connection,
+        generator: None,
         round: Box::new(round),
     }
 }
@@ -78,6 +85,8 @@ pub(crate) fn without_measurement(
         log_tail,
         measurement: None,
         server: None,
+        external: None,
+        answer: None,
     }
 }
 
@@ -108,6 +117,8 @@ pub(crate) fn round(
         log_tail: if status == CellStatus::Failed { log_tail() } else { Vec::new() },
         measurement: watched.measurement.map(|measurement| *measurement),
         server: watched.sample,
+        external: None,
+        answer: None,
     }
 }
 
@@ -124,6 +135,7 @@ fn planned(server: &ServerSpec, protocol: Protocol, cell: Cell, rounds: Vec<Roun
         concurrency: cell.concurrency,
         resumption: cell.resumption,
         requests_per_connection: cell.requests_per_connection,
+        generator: None,
         rounds,
         summary: nothing_yet(),
     }
@@ -163,7 +175,13 @@ fn section(scenario: &Scenario, section: &Section) -> SectionRecord {
             cells.extend(section.cells_of(protocol).map(|cell| planned(spec, protocol, cell, Vec::new())));
         }
     }
-    SectionRecord { title: section.title.clone(), kind: section.kind, cells }
+    SectionRecord {
+        title: section.title.clone(),
+        kind: section.kind,
+        cells,
+        headers: Vec::new(),
+        runs: false,
+    }
 }
 
 /// What every response must be, as one phrase, e.g. `status 200, body of 14 bytes`.

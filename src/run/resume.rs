@@ -110,6 +110,7 @@ fn outcomes_of(results: &Results, session: u32) -> Vec<Entry> {
                     concurrency: cell.concurrency,
                     resumption: cell.resumption,
                     requests_per_connection: cell.requests_per_connection,
+                    generator: cell.generator,
                     round: Box::new(round.clone()),
                 });
             }

@@ -27,7 +27,14 @@ impl Visit {
     /// What it asks for, as the results tell cells apart.
     pub(crate) fn key(&self) -> CellKey {
         let Cell { connections, concurrency, resumption, requests_per_connection } = self.cell;
-        CellKey { protocol: self.protocol, connections, concurrency, resumption, requests_per_connection }
+        CellKey {
+            protocol: self.protocol,
+            connections,
+            concurrency,
+            resumption,
+            requests_per_connection,
+            generator: None,
+        }
     }
 }
 

@@ -25,12 +25,27 @@ pub fn environment(scenario_dir: &Path, server_cpus: &[u32], generator_cpus: &[u
         kernel: kernel(),
         cpu: or_unknown(text("/proc/cpuinfo").ok().as_deref().and_then(parse_cpu_model)),
         logical_cpus: u32::try_from(logical_cpus).unwrap_or(u32::MAX),
+        governor: governor(server_cpus, generator_cpus),
         memory_kib: text("/proc/meminfo").ok().and_then(|info| parse_meminfo(&info, "MemTotal")).unwrap_or(0),
         commit: git_commit(scenario_dir).or_else(|| variable("GITHUB_SHA")),
         ci_run: github_run(&variable),
         load_at_start,
         findings: doctor(server_cpus, generator_cpus, &[]),
     }
+}
+
+/// The frequency governors of the CPUs in use, each once; of all CPUs when nothing is pinned.
+fn governor(server_cpus: &[u32], generator_cpus: &[u32]) -> Option<String> {
+    let mut cpus: Vec<u32> = [server_cpus, generator_cpus].concat();
+    if cpus.is_empty() {
+        cpus = usable_cpus();
+    }
+    let read = |cpu| text(&format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor")).ok();
+    let mut governors: Vec<String> =
+        cpus.into_iter().filter_map(read).map(|governor| governor.trim().to_owned()).collect();
+    governors.sort();
+    governors.dedup();
+    (!governors.is_empty()).then(|| governors.join(", "))
 }
 
 fn or_unknown(text: Option<String>) -> String {

@@ -73,7 +73,9 @@ fn guess(section: &Section, count: u64) -> Span {
     let time = |count: u64, per_second| Span::from_micros(count.saturating_mul(1_000_000) / per_second);
     let each = section.cells.iter().find_map(|cell| cell.requests_per_connection).unwrap_or(1);
     match section.kind {
-        SectionKind::ClosedLoop | SectionKind::Ratio => time(count, USUAL_REQUESTS_PER_SECOND),
+        SectionKind::ClosedLoop | SectionKind::Generators | SectionKind::Ratio => {
+            time(count, USUAL_REQUESTS_PER_SECOND)
+        }
         SectionKind::Setup => time(count, USUAL_SETUPS_PER_SECOND),
         SectionKind::Handshake => {
             time(count / u64::from(each.max(1)), USUAL_HANDSHAKES_PER_SECOND)

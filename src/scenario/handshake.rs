@@ -158,7 +158,7 @@ pub(super) fn warmup(
              `500ms`, or leave it out",
         )),
         (Some(warmup), _) => Ok(warmup.value),
-        (None, SectionKind::ClosedLoop | SectionKind::Ratio) => Ok(run.warmup),
+        (None, SectionKind::ClosedLoop | SectionKind::Generators | SectionKind::Ratio) => Ok(run.warmup),
         (None, SectionKind::Setup | SectionKind::Handshake) if seeds => Ok(SEEDING),
         // Every connection is new, so that there is little a warm-up would warm.
         (None, SectionKind::Setup | SectionKind::Handshake) => Ok(Span::ZERO),

@@ -58,14 +58,14 @@ fn check(
     let protocols = protocols(raw, kind)?;
     match kind {
         SectionKind::Ratio => check_pair(&protocols, servers)?,
-        SectionKind::ClosedLoop | SectionKind::Setup | SectionKind::Handshake => {
+        SectionKind::ClosedLoop | SectionKind::Generators | SectionKind::Setup | SectionKind::Handshake => {
             check_offered(&protocols, servers)?;
         }
     }
     let resumptions = handshake::resumptions(raw, kind, &protocols)?;
     let (cells, limit) = match kind {
         SectionKind::Handshake => handshake::cells(raw, &resumptions, machine)?,
-        SectionKind::ClosedLoop | SectionKind::Setup | SectionKind::Ratio => {
+        SectionKind::ClosedLoop | SectionKind::Generators | SectionKind::Setup | SectionKind::Ratio => {
             let mut cells = cells(raw, kind, &protocols, machine)?;
             for cell in &mut cells {
                 cell.resumption = resumptions.first().copied().unwrap_or_default();
@@ -195,7 +195,10 @@ fn cells(
     let Some(list) = &raw.cells else {
         return match kind {
             SectionKind::Setup => Ok(vec![DEFAULT_SETUP_CELL]),
-            SectionKind::ClosedLoop | SectionKind::Ratio | SectionKind::Handshake => {
+            SectionKind::ClosedLoop
+            | SectionKind::Generators
+            | SectionKind::Ratio
+            | SectionKind::Handshake => {
                 Err(raw.place.missing("cells").mistake("missing; write cells like `[\"1x1\", \"50x1\"]`"))
             }
         };
@@ -231,7 +234,7 @@ fn check_cell(
                 cell.connections
             ));
         }
-        (SectionKind::ClosedLoop, Some(single)) => {
+        (SectionKind::ClosedLoop | SectionKind::Generators, Some(single)) => {
             return Err(format!(
                 "{cell} asks for {} requests at once on a connection, {} has one; write `{offered}x1`",
                 cell.concurrency,
@@ -247,7 +250,8 @@ fn check_cell(
                 cell.connections
             ));
         }
-        (SectionKind::ClosedLoop | SectionKind::Ratio, None) | (SectionKind::Handshake, _) => {}
+        (SectionKind::ClosedLoop | SectionKind::Generators | SectionKind::Ratio, None)
+        | (SectionKind::Handshake, _) => {}
     }
     if offered > MOST_OFFERED {
         return Err(format!(
@@ -282,7 +286,7 @@ fn limit(
     cells: &[Cell],
 ) -> Result<SectionLimit, ScenarioError> {
     let (count, key, place) = match kind {
-        SectionKind::ClosedLoop | SectionKind::Ratio | SectionKind::Handshake => {
+        SectionKind::ClosedLoop | SectionKind::Generators | SectionKind::Ratio | SectionKind::Handshake => {
             if let (Some(count), place) = (&raw.connections, &raw.keys.connections) {
                 return Err(place.as_ref().unwrap_or(&count.place).mistake(
                     "counts fresh connections, which only setup and handshake sections open; write `requests`, \

@@ -21,6 +21,8 @@ pub fn empty() -> Results {
         sessions: vec![session("2026-11-30T12:00:00Z", Some("2026-11-30T12:20:00Z"))],
         settings: settings(),
         servers: vec![],
+        generators: vec![],
+        probes: vec![],
         sections: vec![],
         complete: true,
     }
@@ -55,6 +57,7 @@ pub fn session(started: &str, finished: Option<&str>) -> Session {
             kernel: "Linux 6.12.0 x86_64".into(),
             cpu: "Example CPU 9000".into(),
             logical_cpus: 4,
+            governor: None,
             memory_kib: 16_384_000,
             commit: Some("0123456789abcdef0123456789abcdef01234567".into()),
             ci_run: None,
@@ -63,6 +66,10 @@ pub fn session(started: &str, finished: Option<&str>) -> Session {
         },
         order: vec![],
     }
+}
+
+pub fn section(title: &str, kind: SectionKind, cells: Vec<CellRecord>) -> SectionRecord {
+    SectionRecord { title: title.into(), kind, cells, headers: vec![], runs: false }
 }
 
 pub fn server(name: &str, label: &str, version: &str) -> ServerRecord {
@@ -76,6 +83,10 @@ pub fn server(name: &str, label: &str, version: &str) -> ServerRecord {
         build_s: None,
         starts: vec![],
         note: None,
+        variant: None,
+        workers: None,
+        gate: None,
+        revision: None,
     }
 }
 
@@ -88,6 +99,7 @@ pub fn cell(server: &str, protocol: Protocol, connections: u32, concurrency: u32
         concurrency,
         resumption: Default::default(),
         requests_per_connection: None,
+        generator: None,
         rounds: vec![],
         summary: empty_summary(),
     };
@@ -154,6 +166,8 @@ pub fn round(number: u32, measurement: Measurement) -> RoundRecord {
         reason: None,
         log_tail: vec![],
         server: Some(server_sample(ok)),
+        external: None,
+        answer: None,
         measurement: Some(measurement),
     }
 }
@@ -167,6 +181,8 @@ pub fn lost_round(number: u32, status: CellStatus, reason: &str, log: &[&str]) -
         log_tail: log.iter().map(|line| (*line).into()).collect(),
         measurement: None,
         server: None,
+        external: None,
+        answer: None,
     }
 }
 
@@ -287,6 +303,7 @@ pub fn measurement(cell: &CellRecord, requests_per_second: f64, mean_us: f64) ->
         stalls: vec![],
         quic: protocol.is_quic().then(|| health(ok)),
         warnings: vec![],
+        sample: None,
     }
 }
 

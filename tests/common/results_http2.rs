@@ -2,7 +2,7 @@
 
 use bench::results::*;
 
-use super::build::{self, cell, empty, lost_round, measured, server, summarised, with_rounds};
+use super::build::{self, cell, empty, lost_round, measured, section, server, summarised, with_rounds};
 
 /// A run over HTTP/2 with all that it adds: limits, GOAWAYs, ratios of every kind, a server of the wrong
 /// protocol, one that has half of a ratio.
@@ -24,18 +24,10 @@ pub(crate) fn odd() -> Results {
     .to_vec();
     results.servers[3].protocols = vec![Protocol::H2c, Protocol::H2, Protocol::H1s];
     results.sections = vec![
-        SectionRecord {
-            title: "HTTP/2 in cleartext".into(),
-            kind: SectionKind::ClosedLoop,
-            cells: odd_h2c(),
-        },
-        SectionRecord {
-            title: "In cleartext: HTTP/2 against HTTP/1.1".into(),
-            kind: SectionKind::Ratio,
-            cells: odd_ratio(),
-        },
-        SectionRecord { title: "HTTP/2 over TLS".into(), kind: SectionKind::ClosedLoop, cells: odd_h2() },
-        SectionRecord { title: "Connection set-up".into(), kind: SectionKind::Setup, cells: odd_h2_setup() },
+        section("HTTP/2 in cleartext", SectionKind::ClosedLoop, odd_h2c()),
+        section("In cleartext: HTTP/2 against HTTP/1.1", SectionKind::Ratio, odd_ratio()),
+        section("HTTP/2 over TLS", SectionKind::ClosedLoop, odd_h2()),
+        section("Connection set-up", SectionKind::Setup, odd_h2_setup()),
     ];
     summarised(results)
 }

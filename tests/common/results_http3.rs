@@ -3,7 +3,8 @@
 use bench::results::*;
 
 use super::build::{
-    cell, counts, empty, handshake, idle, lost_round, measured, server, short_connections, summarised,
+    cell, counts, empty, handshake, idle, lost_round, measured, section, server, short_connections,
+    summarised,
 };
 
 /// A run over HTTP/3 with all that it adds: starvation, drops, a server that waits for acknowledgements,
@@ -31,22 +32,10 @@ pub(crate) fn odd() -> Results {
     results.servers[4].unavailable =
         Some(Unavailable { status: CellStatus::Absent, reason: NO_MODULE.into(), log_tail: vec![] });
     results.sections = vec![
-        SectionRecord {
-            title: "HTTP/3 over QUIC".into(),
-            kind: SectionKind::ClosedLoop,
-            cells: with_nginx(odd_h3()),
-        },
-        SectionRecord {
-            title: "Same host and port: HTTP/3 against HTTP/2".into(),
-            kind: SectionKind::Ratio,
-            cells: odd_ratio(),
-        },
-        SectionRecord { title: "Connection set-up".into(), kind: SectionKind::Setup, cells: odd_setup() },
-        SectionRecord {
-            title: "Handshakes: full, resumed, 0-RTT".into(),
-            kind: SectionKind::Handshake,
-            cells: odd_handshakes(),
-        },
+        section("HTTP/3 over QUIC", SectionKind::ClosedLoop, with_nginx(odd_h3())),
+        section("Same host and port: HTTP/3 against HTTP/2", SectionKind::Ratio, odd_ratio()),
+        section("Connection set-up", SectionKind::Setup, odd_setup()),
+        section("Handshakes: full, resumed, 0-RTT", SectionKind::Handshake, odd_handshakes()),
     ];
     summarised(results)
 }
