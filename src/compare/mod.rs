@@ -2,6 +2,8 @@
 //! changed, within what interval, and whether the rounds allow a verdict. Pure; `docs/methodology.md`,
 //! "Comparing", is its prose. How a comparison is shown is `report`'s.
 
+pub mod gate;
+
 use serde::Serialize;
 
 use crate::results::{CellKey, Results};
