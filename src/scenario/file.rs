@@ -24,10 +24,6 @@ pub(super) const KINDS: &[(&str, SectionKind)] = &[
     ("handshake", SectionKind::Handshake),
 ];
 
-/// How a generator can wait, by name.
-pub(super) const WAITS: &[(&str, WaitMode)] =
-    &[("auto", WaitMode::Auto), ("poll", WaitMode::Poll), ("sleep", WaitMode::Sleep)];
-
 /// How QUIC connections can share sockets, by name.
 pub(super) const SOCKETS: &[(&str, SocketMode)] =
     &[("per-connection", SocketMode::PerConnection), ("shared", SocketMode::Shared)];
@@ -392,7 +388,7 @@ impl FromToml for SectionKind {
 
 impl FromToml for WaitMode {
     fn from_toml(value: &Value<'_>) -> Result<Self, ScenarioError> {
-        one_of(value, "way to wait", WAITS)
+        one_of(value, "way to wait", &Self::ALL.map(|wait| (wait.name(), wait)))
     }
 }
 
