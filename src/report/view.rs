@@ -344,7 +344,7 @@ fn isolation(settings: &Settings) -> String {
 }
 
 fn waiting(results: &Results) -> String {
-    let told = wait_name(results.settings.wait);
+    let told = results.settings.wait.name();
     let rounds = || {
         let rounds = results.sections.iter().flat_map(|s| &s.cells).flat_map(|c| &c.rounds);
         rounds.filter_map(|round| round.measurement.as_ref())
@@ -354,14 +354,6 @@ fn waiting(results: &Results) -> String {
     }
     let polled = rounds().filter(|m| m.generator.waited == WaitMode::Poll).count();
     format!("{told}; polled in {polled} of {} windows, slept in the others", rounds().count())
-}
-
-fn wait_name(wait: WaitMode) -> &'static str {
-    match wait {
-        WaitMode::Auto => "auto",
-        WaitMode::Poll => "poll",
-        WaitMode::Sleep => "sleep",
-    }
 }
 
 /// Load at the start of each session.

@@ -74,8 +74,11 @@ impl<'a> Content<'a> {
         if !comparison.comparable() && !diff.forced {
             return Self { report, tables: Vec::new(), worst: Vec::new(), reasons: Vec::new() };
         }
-        let layout =
-            Layout { sections: several_sections(comparison), ratio: comparison.relative_to.is_some() };
+        let layout = Layout {
+            sections: several_sections(comparison),
+            ratio: comparison.relative_to.is_some(),
+            level: comparison.level,
+        };
         let mut tables: Vec<Table> =
             Class::ALL.into_iter().map(|class| layout.table(class, comparison)).collect();
         tables.retain(|table| !table.rows.is_empty());
@@ -92,6 +95,8 @@ struct Layout {
     sections: bool,
     /// True when figures are ratios to a control's.
     ratio: bool,
+    /// What intervals are at.
+    level: f64,
 }
 
 impl Layout {
@@ -137,7 +142,7 @@ impl Layout {
                 figure(change.base),
                 figure(change.head),
                 words::signed(change.change),
-                words::interval(change.interval),
+                words::interval(change, self.level),
             ];
             let reason = reasons.then(|| change.reason.clone().unwrap_or_default());
             self.row(name, figures.into_iter().chain(reason))

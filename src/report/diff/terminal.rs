@@ -2,9 +2,9 @@
 
 use anstyle::{AnsiColor, Style};
 
-use super::content::{Class, Column, Content, Table};
+use super::content::{Class, Column, Content};
 use super::{Diff, words};
-use crate::compare::{Comparison, Verdict};
+use crate::compare::{Difference, Verdict};
 use crate::report::text::{MISSING, Side, cut, one_line};
 
 /// Every report's tables, the unchanged figures last, then what came of it all.
@@ -46,32 +46,29 @@ impl Screen {
             ));
         }
         self.text.push('\n');
-        self.differing(comparison);
+        self.differences("cannot be compared: not measured under the same conditions", &comparison.differing);
+        self.differences("the machines differ, which the control is to make up for", &comparison.tolerated);
         for table in &content.tables {
             self.styled(&format!("{}: {}", table.class.heading(), table.rows.len()), style(table.class));
             self.table(&table.columns, &table.rows);
             self.text.push('\n');
         }
-        self.totals(comparison, content);
+        self.totals(content);
     }
 
-    fn differing(&mut self, comparison: &Comparison) {
-        if comparison.comparable() {
+    fn differences(&mut self, what: &str, differences: &[Difference]) {
+        if differences.is_empty() {
             return;
         }
-        let what = "cannot be compared: not measured under the same conditions";
         self.styled(what, style(Class::Worse));
-        let rows: Vec<Vec<String>> = comparison
-            .differing
-            .iter()
-            .map(|d| vec![d.key.clone(), d.base.clone(), d.head.clone()])
-            .collect();
+        let row = |d: &Difference| vec![d.key.clone(), d.base.clone(), d.head.clone()];
         let columns = ["Differs", "Base", "Head"].map(|title| Column { title, side: Side::Left });
-        self.table(&columns, &rows);
+        self.table(&columns, &differences.iter().map(row).collect::<Vec<_>>());
         self.text.push('\n');
     }
 
-    fn totals(&mut self, comparison: &Comparison, content: &Content<'_>) {
+    fn totals(&mut self, content: &Content<'_>) {
+        let comparison = &content.report.comparison;
         if content.tables.is_empty() {
             return;
         }

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::content::{self, Class, Content, Table};
 use super::{Diff, words};
-use crate::compare::{Comparison, Side as Of};
+use crate::compare::{Comparison, Difference, Side as Of};
 use crate::report::text::{self, MISSING, Side, code, cut, escape, table};
 
 /// Comparisons as a document.
@@ -40,6 +40,8 @@ struct ReportView {
     /// The keys that differ; `None` when nothing keeps the sides from being compared.
     differing: Option<String>,
     forced: bool,
+    /// What differs and the control makes up for; `None` when nothing does.
+    tolerated: Option<String>,
     /// The control that figures are ratios to.
     relative_to: Option<String>,
     counts: String,
@@ -104,7 +106,8 @@ fn report(diff: &Diff, content: &Content<'_>, dealt: &[usize]) -> ReportView {
         title: escape(&cut(&comparison.title, NAME_LIMIT)),
         file: escape(&content.report.file),
         sides: sides(comparison),
-        differing: (!comparison.comparable()).then(|| differing(comparison)),
+        differing: differences(&comparison.differing),
+        tolerated: differences(&comparison.tolerated),
         forced,
         relative_to: comparison.relative_to.as_deref().map(escape),
         counts: words::counts(std::iter::once(comparison)),
@@ -156,14 +159,13 @@ fn cell_code(name: &str) -> String {
     if name.contains('|') { escape(&name) } else { code(&name) }
 }
 
-fn differing(comparison: &Comparison) -> String {
-    let rows: Vec<Vec<String>> = comparison
-        .differing
-        .iter()
-        .take(DIFFERENCES)
-        .map(|d| [&d.key, &d.base, &d.head].map(|text| escape(&cut(text, NAME_LIMIT))).to_vec())
-        .collect();
-    table(&["Differs", "Base", "Head"].map(|title| (title.to_owned(), Side::Left)), &rows)
+/// Keys with both values; `None` without any.
+fn differences(differences: &[Difference]) -> Option<String> {
+    let shown = differences.iter().take(DIFFERENCES);
+    let row = |d: &Difference| [&d.key, &d.base, &d.head].map(|text| escape(&cut(text, NAME_LIMIT))).to_vec();
+    let rows: Vec<Vec<String>> = shown.map(row).collect();
+    let header = ["Differs", "Base", "Head"].map(|title| (title.to_owned(), Side::Left));
+    (!rows.is_empty()).then(|| table(&header, &rows))
 }
 
 fn totals(comparison: &Comparison) -> String {

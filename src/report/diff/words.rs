@@ -43,14 +43,21 @@ pub(super) fn signed(change: Option<f64>) -> String {
     }
 }
 
-/// An interval of relative changes: `-5.9 to -4.4 %`.
-pub(super) fn interval(interval: Option<(f64, f64)>) -> String {
-    match interval {
-        Some((low, high)) if low.is_finite() && high.is_finite() => {
-            format!("{} to {} %", signed_number(low), signed_number(high))
-        }
-        _ => MISSING.into(),
-    }
+/// The interval of a change: `-5.9 to -4.4 %`, with its probability where that is less than the level asks for.
+pub(super) fn interval(change: &Change, level: f64) -> String {
+    let Some((low, high)) = change.interval.filter(|(low, high)| low.is_finite() && high.is_finite()) else {
+        return MISSING.into();
+    };
+    let least = 1.0 - level - 1e-9;
+    let less = match change.confidence {
+        Some(confidence) if confidence < least => format!(" (at {:.0} %)", confidence * 100.0),
+        _ => String::new(),
+    };
+    format!("{}{less}", range(low, high))
+}
+
+fn range(low: f64, high: f64) -> String {
+    format!("{} to {} %", signed_number(low), signed_number(high))
 }
 
 /// In percent with one decimal, none from a thousand on; never `-0.0`.
@@ -75,8 +82,8 @@ pub(super) fn change(change: &Change) -> String {
             let (near, far) = if by < 0.0 { (high, low) } else { (low, high) };
             format!(" ({} to {} %)", magnitude(near), magnitude(far))
         }
-        None => String::new(),
-        outside => format!(" ({})", interval(outside)),
+        Some((low, high)) if low.is_finite() && high.is_finite() => format!(" ({})", range(low, high)),
+        _ => String::new(),
     };
     format!("{name} {verb} by {} %{between}", magnitude(by))
 }
@@ -160,19 +167,23 @@ fn short(hash: &str) -> &str {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_change_reads_as_a_sentence() {
-        let worse = |metric, by, interval| Change {
+    fn changed(metric: Metric, by: Option<f64>, interval: Option<(f64, f64)>) -> Change {
+        Change {
             metric,
             base: Some(1.0),
             head: Some(1.0),
             change: by,
             interval,
+            confidence: Some(0.95),
             p: None,
             rounds: (5, 5),
             verdict: Verdict::Worse,
             reason: None,
-        };
+        }
+    }
+
+    #[test]
+    fn a_change_reads_as_a_sentence() {
         for (metric, by, interval, text) in [
             (Metric::Rate, Some(-0.051), Some((-0.059, -0.044)), "req/s fell by 5.1 % (4.4 to 5.9 %)"),
             (Metric::P99, Some(0.2), Some((0.1, 0.3)), "p99 rose by 20.0 % (10.0 to 30.0 %)"),
@@ -181,7 +192,7 @@ mod tests {
             (Metric::Rate, Some(f64::NAN), None, "req/s is n/a"),
             (Metric::Rate, None, None, "req/s is n/a"),
         ] {
-            assert_eq!(change(&worse(metric, by, interval)), text);
+            assert_eq!(change(&changed(metric, by, interval)), text);
         }
     }
 
@@ -197,8 +208,15 @@ mod tests {
         ] {
             assert_eq!(signed(share), text);
         }
-        assert_eq!(interval(Some((-0.02, 0.001))), "-2.0 to +0.1 %");
-        assert_eq!(interval(Some((f64::NAN, 1.0))), "n/a");
+        for (between, confidence, text) in [
+            (Some((-0.02, 0.001)), Some(0.95), "-2.0 to +0.1 %"),
+            (Some((-0.02, 0.001)), Some(0.9), "-2.0 to +0.1 % (at 90 %)"),
+            (Some((f64::NAN, 1.0)), Some(0.95), "n/a"),
+            (None, None, "n/a"),
+        ] {
+            let change = Change { confidence, ..changed(Metric::Rate, Some(0.1), between) };
+            assert_eq!(interval(&change, 0.05), text);
+        }
         assert_eq!((share(0.07), share(0.005)), ("7 %".to_owned(), "0.5 %".to_owned()));
     }
 
