@@ -40,6 +40,7 @@ pub(crate) fn cell(scenario: &Scenario, visit: &Visit, ports: Ports) -> LoadPlan
         wait: scenario.run.wait,
         batch: 0,
         verify: None,
+        sample: false,
     }
 }
 
@@ -68,6 +69,7 @@ pub(crate) fn probe(scenario: &Scenario, protocol: Protocol, ports: Ports) -> Lo
         wait: WaitMode::Sleep,
         batch: 0,
         verify: None,
+        sample: false,
     }
 }
 
