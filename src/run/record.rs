@@ -5,7 +5,7 @@ use super::cell::{Ending, Watched};
 use super::schedule::Visit;
 use crate::results::store::Entry;
 use crate::results::{
-    CellRecord, CellStatus, Environment, Protocol, Results, RoundRecord, ScenarioRecord, SectionRecord,
+    CellRecord, CellStatus, Environment, HeaderField, Protocol, Results, RoundRecord, ScenarioRecord, SectionRecord,
     ServerRecord, Session, Settings, Summary, Verdict, version,
 };
 use crate::scenario::{Cell, Expected, Scenario, Section, ServerSpec};
@@ -179,8 +179,12 @@ fn section(scenario: &Scenario, section: &Section) -> SectionRecord {
         title: section.title.clone(),
         kind: section.kind,
         cells,
-        headers: Vec::new(),
-        runs: false,
+        headers: section
+            .headers
+            .iter()
+            .map(|(name, value)| HeaderField { name: name.clone(), value: value.clone() })
+            .collect(),
+        runs: section.runs,
     }
 }
 

@@ -92,6 +92,8 @@ pub const SECTION: TableKeys = TableKeys {
         "warmup",
         "socket",
         "pacing",
+        "headers",
+        "runs",
     ],
 };
 

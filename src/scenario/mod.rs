@@ -5,6 +5,7 @@
 //! the reader that programs pass.
 
 mod estimate;
+mod answers;
 mod expand;
 mod file;
 mod handshake;
