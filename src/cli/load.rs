@@ -12,9 +12,7 @@ use super::Exit;
 use crate::load::plan::{Event, Expect, Limit, LoadPlan, Quic, Request, Target, Verify};
 use crate::load::{self, Control};
 use crate::report;
-use crate::results::{
-    HeaderField, Measurement, Protocol, ResponseSample, Resumption, SocketMode, WaitMode,
-};
+use crate::results::{HeaderField, Measurement, Protocol, ResponseSample, Resumption, SocketMode, WaitMode};
 use crate::time::Span;
 use crate::units::parse_duration;
 

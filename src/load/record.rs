@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
 
-use crate::results::{ErrorCount, Handshakes, HeaderField, Multiplexing, Negotiated, Phase, Requests, Second, Stall};
+use crate::results::{
+    ErrorCount, Handshakes, HeaderField, Multiplexing, Negotiated, Phase, Requests, Second, Stall,
+};
 use crate::time::{Instant, Span};
 
 /// Where a run is in its life.

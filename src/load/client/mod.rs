@@ -168,9 +168,7 @@ impl Client {
         };
         let http = match &job.request {
             Request::H1(_) => Http::H1(h1::Exchange::new()),
-            Request::H2(_) => {
-                Http::H2(Box::new(h2::Exchanges::new(job)))
-            }
+            Request::H2(_) => Http::H2(Box::new(h2::Exchanges::new(job))),
             Request::H3(_, config) => Http::H3(Box::new(h3::Exchanges::new(job, config, birth)?)),
         };
         Ok(Self {

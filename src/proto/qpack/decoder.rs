@@ -3,11 +3,11 @@
 
 use super::QpackError;
 use super::table::{self, Table};
+use crate::proto::exchange::Transcript;
 use crate::proto::hpack::field::{Field, Name};
 use crate::proto::hpack::integer::{self, IntegerError};
 use crate::proto::hpack::section::Audit;
 use crate::proto::hpack::string::{self, StringError};
-use crate::proto::exchange::Transcript;
 use crate::proto::hpack::texts::{self, Text, Texts};
 use crate::proto::hpack::{Kind, Section};
 
