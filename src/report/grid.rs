@@ -5,6 +5,7 @@
 mod handshake;
 mod health;
 mod ratio;
+mod runs;
 
 use super::marks::{self, Candidate, Figure, Mark, SetupTime};
 use super::text::{self, MISSING};
@@ -14,6 +15,8 @@ use crate::results::{
     Resumption, SectionKind, SectionRecord, ServerRecord, Summary, Verdict,
 };
 use crate::units::group_thousands;
+
+pub(super) use self::runs::Runs;
 
 /// The cells of a section that share a table: servers down, cells across.
 pub(super) struct Sheet<'a> {
@@ -227,6 +230,16 @@ impl<'a> Sheet<'a> {
             }
         }
         reasons
+    }
+
+    /// Every round as a row; `None` for a section that does not ask for it.
+    pub(super) fn runs(&self) -> Option<Runs> {
+        runs::runs(self)
+    }
+
+    /// What each server answered, by its label.
+    pub(super) fn answers(&self) -> Vec<(String, String)> {
+        runs::answers(self)
     }
 
     /// The places of a ratio at which both protocols are equal within noise, by name.
