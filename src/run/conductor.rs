@@ -290,8 +290,9 @@ fn server_deadline(scenario: &Scenario, start: &Start) -> Span {
 /// The part of a cell's time that was load.
 fn load_of(round: &RoundRecord, took: Span) -> Span {
     let length = |m: &Measurement| m.window.length_s.map(|window| m.window.warmup_s + window);
-    let seconds =
-        round.measurement.as_ref().filter(|_| round.status == CellStatus::Measured).and_then(length);
+    let own = round.measurement.as_ref().and_then(length);
+    let seconds = own.or(round.external.as_ref().map(|run| run.wall_s));
+    let seconds = seconds.filter(|_| round.status == CellStatus::Measured);
     seconds.map_or(took, |seconds| Span::from_nanos((seconds * 1e9) as u64).min(took))
 }
 
@@ -378,9 +379,14 @@ mod tests {
                 Act::Fails => Watched::without(Ending::Failed("nothing".into())),
                 Act::Signal => {
                     self.halt.trigger(Signal::SIGINT);
-                    Watched { ending: Ending::Cut("interrupted by SIGINT".into()), measurement, sample: None }
+                    Watched {
+                        ending: Ending::Cut("interrupted by SIGINT".into()),
+                        measurement,
+                        sample: None,
+                        external: None,
+                    }
                 }
-                _ => Watched { ending: Ending::Measured, measurement, sample: None },
+                _ => Watched { ending: Ending::Measured, measurement, sample: None, external: None },
             }
         }
 

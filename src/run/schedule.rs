@@ -4,6 +4,7 @@
 //! ...), so that a drift of the machine is shared by all servers instead of being charged to the
 //! one that always runs last.
 
+use super::record;
 use crate::results::{CellKey, Protocol, SectionKind};
 use crate::scenario::{Cell, Scenario, Section, SectionLimit};
 use crate::time::Span;
@@ -26,14 +27,14 @@ pub(crate) struct Visit {
 impl Visit {
     /// What it asks for, as the results tell cells apart.
     pub(crate) fn key(&self) -> CellKey {
-        let Cell { connections, concurrency, resumption, requests_per_connection } = self.cell;
+        let Cell { connections, concurrency, resumption, requests_per_connection, generator } = self.cell;
         CellKey {
             protocol: self.protocol,
             connections,
             concurrency,
             resumption,
             requests_per_connection,
-            generator: None,
+            generator: generator.map(record::index),
         }
     }
 }
@@ -79,7 +80,7 @@ pub(crate) fn starts(scenario: &Scenario, wanted: &dyn Fn(&Visit) -> bool) -> Ve
                         section: index,
                         server,
                         protocol,
-                        cells: section.cells_of(protocol).collect(),
+                        cells: in_turn(section, section.cells_of(protocol).collect(), round),
                     };
                     let cells = start.visits().filter(wanted).map(|visit| visit.cell).collect();
                     start.cells = cells;
@@ -112,6 +113,19 @@ pub(crate) fn asked(section: &Section) -> (Span, Option<Span>) {
 fn protocols(section: &Section, round: u32) -> impl Iterator<Item = Protocol> + '_ {
     let turn = if section.kind == SectionKind::Ratio { round } else { 1 };
     rotated(section.protocols.len(), turn).map(|index| section.protocols[index])
+}
+
+/// The cells of a start in the order of a round. Where several generators drive each of them, those of one
+/// cell come one after the other, and take turns in being first.
+fn in_turn(section: &Section, mut cells: Vec<Cell>, round: u32) -> Vec<Cell> {
+    if section.kind == SectionKind::Generators {
+        let one = |a: &Cell, b: &Cell| Cell { generator: b.generator, ..*a } == *b;
+        for generators in cells.chunk_by_mut(one) {
+            let first = (round as usize).saturating_sub(1) % generators.len();
+            generators.rotate_left(first);
+        }
+    }
+    cells
 }
 
 /// Indices `0..count`, beginning one further in each round.

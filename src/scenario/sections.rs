@@ -103,8 +103,8 @@ fn protocols(raw: &RawSection, kind: SectionKind) -> Result<Vec<At<Protocol>>, S
         return Err(twice.mistake(format_args!("{} is listed twice; leave one out", twice.value.name())));
     }
     match (kind, list.value.as_slice()) {
-        (SectionKind::ClosedLoop, [_, second, ..]) => Err(second.mistake(
-            "a closed-loop section is a table of one protocol; write another [[section]] for the second, or \
+        (SectionKind::ClosedLoop | SectionKind::Generators, [_, second, ..]) => Err(second.mistake(
+            "such a section is a table of one protocol; write another [[section]] for the second, or \
              `kind = \"ratio\"` to set them beside each other",
         )),
         _ => Ok(list.value.clone()),
@@ -413,7 +413,13 @@ impl Section {
 impl Cell {
     /// C connections that are kept, with M requests on each.
     pub const fn new(connections: u32, concurrency: u32) -> Self {
-        Self { connections, concurrency, resumption: Resumption::Off, requests_per_connection: None }
+        Self {
+            connections,
+            concurrency,
+            resumption: Resumption::Off,
+            requests_per_connection: None,
+            generator: None,
+        }
     }
 }
 
