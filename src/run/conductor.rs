@@ -384,9 +384,16 @@ mod tests {
                         measurement,
                         sample: None,
                         external: None,
+                        answer: None,
                     }
                 }
-                _ => Watched { ending: Ending::Measured, measurement, sample: None, external: None },
+                _ => Watched {
+                    ending: Ending::Measured,
+                    measurement,
+                    sample: None,
+                    external: None,
+                    answer: None,
+                },
             }
         }
 

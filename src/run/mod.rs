@@ -4,9 +4,10 @@
 //!
 //! Read in the order a run takes: `outputs` (files and lock), `resume` (what an earlier run left),
 //! `prepare` (builds), `tools` (probes and gates), `schedule` (the order), `conductor` (the course),
-//! `stage` (real servers), `cell` and `generator` (one cell), `external` (one cell by another generator),
-//! `ledger` (what is kept).
+//! `stage` (real servers), `answer` (what they answer), `cell` and `generator` (one cell), `external` (one
+//! cell by another generator), `ledger` (what is kept).
 
+mod answer;
 mod cell;
 mod conductor;
 mod external;

@@ -49,6 +49,7 @@ pub const RUN: TableKeys = TableKeys {
         "wait",
         "socket",
         "pacing",
+        "order",
     ],
 };
 
@@ -65,6 +66,7 @@ pub const SERVER: TableKeys = TableKeys {
     keys: &[
         "use",
         "dir",
+        "variant",
         "name",
         "label",
         "requires",
@@ -78,12 +80,32 @@ pub const SERVER: TableKeys = TableKeys {
         "port",
         "tls_port",
         "note",
+        "workers",
         "gate",
     ],
 };
 
-/// A server in a `server.toml` of its own: the same, without what says where it stands.
-pub const SERVER_FILE: TableKeys = TableKeys { table: "server.toml", keys: SERVER.keys.split_at(2).1 };
+/// A server in a `server.toml` of its own: the same, without what says where it stands and how the
+/// scenario varies it.
+pub const SERVER_FILE: TableKeys = TableKeys { table: "server.toml", keys: SERVER.keys.split_at(3).1 };
+
+/// What a variant of a server has otherwise than the server.
+pub const VARIANT: TableKeys = TableKeys {
+    table: "[[server.variant]]",
+    keys: &[
+        "label",
+        "name",
+        "requires",
+        "build",
+        "command",
+        "env",
+        "render",
+        "protocols",
+        "version",
+        "note",
+        "workers",
+    ],
+};
 
 /// How a server is stopped.
 pub const STOP: TableKeys = TableKeys { table: "stop", keys: &["signal", "grace"] };
@@ -154,9 +176,11 @@ pub const SECTION: TableKeys = TableKeys {
         "warmup",
         "socket",
         "pacing",
+        "headers",
+        "runs",
     ],
 };
 
 /// Every table a scenario can have, in the order of the reference.
 pub const TABLES: &[TableKeys] =
-    &[TOP, RUN, PIN, EXPECT, SERVER, STOP, GATE, GENERATOR, OUTPUT, PROBE, FIGURES, SECTION];
+    &[TOP, RUN, PIN, EXPECT, SERVER, VARIANT, STOP, GATE, GENERATOR, OUTPUT, PROBE, FIGURES, SECTION];

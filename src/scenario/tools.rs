@@ -281,6 +281,7 @@ struct RawFigure {
 }
 
 /// `gate` of a server as it was read.
+#[derive(Clone)]
 pub(super) struct RawGate {
     place: Place,
     command: Maybe<Vec<At<String>>>,
