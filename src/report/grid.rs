@@ -144,12 +144,10 @@ impl<'a> Sheet<'a> {
         if self.section.kind == SectionKind::Generators { "Generator" } else { "Server" }
     }
 
-    /// The servers of the table whose gate failed.
-    pub(super) fn gates_failed(&self) -> Vec<&'a ServerRecord> {
-        let failed = self.rows.iter().map(|row| row.server).filter(|server| marks::gate_failed(server));
-        let mut servers: Vec<&ServerRecord> = failed.collect();
-        servers.dedup_by_key(|server| &server.name);
-        servers
+    /// The servers down the side whose gate failed.
+    pub(super) fn gates_failed(&self) -> impl Iterator<Item = &'a ServerRecord> {
+        let servers = self.rows.iter().filter(|row| row.generator.is_none()).map(|row| row.server);
+        servers.filter(|server| marks::gate_failed(server))
     }
 
     /// The table of figures.
@@ -408,7 +406,8 @@ impl<'a> Sheet<'a> {
                 Some(cell) => Candidate {
                     value: value(&cell.summary, figure),
                     spread: spread(cell, figure),
-                    eligible: marks::may_win(figure, cell, kind, settings) && !marks::gate_failed(row.server),
+                    eligible: marks::may_win(figure, cell, kind, settings)
+                        && (row.generator.is_some() || !marks::gate_failed(row.server)),
                 },
                 None => Candidate { value: None, spread: None, eligible: false },
             })

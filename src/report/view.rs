@@ -498,7 +498,6 @@ fn footnotes(results: &Results, sheet: &Sheet<'_>) -> Vec<String> {
     };
     let gates: Vec<String> = sheet
         .gates_failed()
-        .into_iter()
         .map(|server| format!("{}: {}", escape(&server.label), escape(&marks::gate_reason(server))))
         .collect();
     let gates = (!gates.is_empty()).then(|| format!("{} gate failed: {}.", marks::GATE, gates.join("; ")));

@@ -6,8 +6,8 @@ use super::verdict::{self, TAINTED_ABOVE};
 use super::{CellRecord, ExternalRun, RoundRecord, SectionKind, ServerSample, Settings, Summary, Verdict};
 use crate::units::group_thousands;
 
-/// A generator's rate and its count may differ by this share: its own window is not quite the one asked
-/// for. Beyond it, one of the two counts something else.
+/// A generator's rate and its count may differ by this share. Beyond it, one of the two counts something
+/// else.
 const DISAGREEMENT: f64 = 0.05;
 
 /// Figures and verdict of such a cell over its rounds.
@@ -51,16 +51,19 @@ pub(super) fn contradiction(run: &ExternalRun) -> Option<String> {
         return Some("a rate or latency is negative or not a number".into());
     }
     let counted = ok as f64;
-    let by_rate = run.requests_per_second? * run.asked_s;
-    // Requests that failed are in some generators' rates.
+    let rate = run.requests_per_second?;
+    // Its own window lies between the one asked for and its whole life.
+    let (least, most) = (rate * run.asked_s, rate * run.wall_s.max(run.asked_s));
+    let agrees = |n: f64| least <= n * (1.0 + DISAGREEMENT) && most >= n * (1.0 - DISAGREEMENT);
+    // Requests that failed are in some generators' rates; then the cell is tainted.
     let failed = run.failed.unwrap_or(0) as f64;
-    let agrees = |count: f64| (by_rate - count).abs() <= DISAGREEMENT * count;
     let tainted = failed > TAINTED_ABOVE * (counted + failed);
     (!agrees(counted) && !(tainted && agrees(counted + failed))).then(|| {
         format!(
-            "it counts {} ok responses, and its rate makes that {} in {} s: one of them counts something else",
+            "it counts {} ok responses, and its rate of {} makes {} in {} s: one of the two counts something else",
             group_thousands(ok),
-            group_thousands(by_rate as u64),
+            group_thousands(rate as u64),
+            group_thousands(least as u64),
             run.asked_s
         )
     })

@@ -23,7 +23,7 @@ pub(crate) fn planned(spec: &GeneratorSpec) -> GeneratorRecord {
         label: spec.label.clone(),
         kind: spec.kind,
         version: None,
-        command: spec.command.clone(),
+        command: spec.command.iter().map(|word| own_program(word, Path::new("bench"))).collect(),
         unavailable: None,
     }
 }
@@ -127,5 +127,72 @@ fn window(plan: &LoadPlan) -> Span {
     match plan.limit {
         Limit::DurationNs(nanos) => Span::from_nanos(nanos),
         Limit::Requests(_) => Span::ZERO,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::Protocol;
+    use crate::run::{fixture, plan, schedule};
+    use crate::server::Ports;
+
+    /// The words that each known generator gets for a load.
+    #[test]
+    fn known_generators_are_called_like_this() {
+        let known = |kind: &str| {
+            let text = format!(
+                "format = 1\ntitle = \"T\"\n[[server]]\nname = \"a\"\ncommand = [\"a\"]\nprotocols = [\"h1\"]\n\
+                 [[generator]]\nkind = \"{kind}\"\n[[section]]\ntitle = \"t\"\nkind = \"generators\"\n\
+                 protocol = \"h1\"\ncells = [\"1x1\"]\n"
+            );
+            let machine = crate::scenario::Machine {
+                cpus: vec![0],
+                cores: vec![vec![0]],
+                fd_hard_limit: 1024,
+                ephemeral_ports: (32768, 60999),
+                reserved_ports: vec![],
+            };
+            let scenario = crate::scenario::load(
+                Path::new("/a.toml"),
+                &|_| Ok(text.clone()),
+                &machine,
+                &Default::default(),
+            );
+            scenario.expect("the scenario is right").generators.remove(0)
+        };
+        let words = |kind: &str, protocol| {
+            let mut scenario = fixture::scenario(1, &["a"], &[&[protocol]], &[8]);
+            scenario.servers[0].protocols = vec![protocol];
+            scenario.sections[0].limit = crate::scenario::SectionLimit::Duration(Span::from_millis(2500));
+            scenario.sections[0].cells[0].concurrency = 4;
+            (scenario.pin.generator_threads, scenario.pin.generator) = (2, vec![2, 3]);
+            let visit = schedule::visits(&scenario)[0];
+            let plan = plan::cell(&scenario, &visit, Ports { http: 20080, https: 20443 });
+            command(&known(kind), &plan, Path::new("/opt/bench")).join(" ")
+        };
+        let (plain, tls) = ("http://localhost:20080/", "https://localhost:20443/");
+        for (kind, protocol, expected) in [
+            (
+                "builtin",
+                Protocol::H3,
+                format!("/opt/bench load --json --wait sleep -c 8 -m 4 --protocol h3 -t 2 -z 2.5s {tls}"),
+            ),
+            ("shb", Protocol::H1, format!("shb --json -c 8 -t 2 -z 2.5s {plain}")),
+            ("shb", Protocol::H2, format!("shb --json -c 8 --http2 -p 4 -t 2 -z 2.5s {tls}")),
+            ("shb", Protocol::H3, format!("shb --json -c 8 --http3 -p 4 -t 2 -z 2.5s {tls}")),
+            ("h2load", Protocol::H1s, format!("h2load -c 8 -m 4 --h1 -t 2 -D 2.5s {tls}")),
+            ("h2load", Protocol::H2c, format!("h2load -c 8 -m 4 -t 2 -D 2.5s {plain}")),
+            ("wrk", Protocol::H1, format!("wrk --latency -c 8 -t 2 -d 2.5s {plain}")),
+            (
+                "oha",
+                Protocol::H2c,
+                format!(
+                    "oha --no-tui --insecure --output-format json -c 8 --http2 -p 4 --worker-threads 2 -z 2.5s {plain}"
+                ),
+            ),
+        ] {
+            assert_eq!(words(kind, protocol), expected);
+        }
     }
 }

@@ -178,7 +178,7 @@ pub(crate) fn settings(scenario: &Scenario) -> Settings {
 /// Cells in the order the results file promises: server, protocol, cell, generator.
 fn section(scenario: &Scenario, section: &Section) -> SectionRecord {
     let mut cells = Vec::new();
-    for spec in &scenario.servers {
+    for spec in scenario.servers.iter().filter(|spec| section.takes_part(spec)) {
         for &protocol in &section.protocols {
             cells.extend(section.cells_of(protocol).map(|cell| planned(spec, protocol, cell, Vec::new())));
         }

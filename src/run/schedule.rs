@@ -74,7 +74,8 @@ pub(crate) fn starts(scenario: &Scenario, wanted: &dyn Fn(&Visit) -> bool) -> Ve
     let mut starts = Vec::new();
     for round in 1..=scenario.run.rounds {
         for (index, section) in scenario.sections.iter().enumerate() {
-            for server in servers(scenario, round) {
+            let takes_part = |server: &usize| section.takes_part(&scenario.servers[*server]);
+            for server in servers(scenario, round).into_iter().filter(takes_part) {
                 for protocol in protocols(section, round) {
                     let mut start = Start {
                         round,
@@ -203,6 +204,30 @@ mod tests {
         };
         assert_eq!(order(0), [H2c, H1, H1, H2c, H2c, H1]);
         assert_eq!(order(1), [H2c, H1, H2c, H1, H2c, H1]);
+    }
+
+    #[test]
+    fn generators_take_turns_in_being_first_on_each_cell() {
+        let mut scenario = fixture::scenario(3, &["a", "mute"], &[&[Protocol::H1]], &[1, 10]);
+        scenario.servers[1].protocols = vec![Protocol::H3];
+        let section = &mut scenario.sections[0];
+        section.kind = SectionKind::Generators;
+        section.cells = [1, 10]
+            .into_iter()
+            .flat_map(|c| (0..3).map(move |generator| Cell { generator: Some(generator), ..Cell::new(c, 1) }))
+            .collect();
+        let orders: Vec<String> = starts(&scenario, &|_| true)
+            .iter()
+            .map(|start| {
+                assert_eq!(start.server, 0, "the other one has no part in it");
+                let name = |cell: &Cell| format!("{}:{}", cell.connections, cell.generator.unwrap());
+                start.cells.iter().map(name).collect::<Vec<_>>().join(" ")
+            })
+            .collect();
+        assert_eq!(
+            orders,
+            ["1:0 1:1 1:2 10:0 10:1 10:2", "1:1 1:2 1:0 10:1 10:2 10:0", "1:2 1:0 1:1 10:2 10:0 10:1"]
+        );
     }
 
     proptest! {

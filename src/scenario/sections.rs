@@ -401,6 +401,12 @@ pub(super) const MOST_IN_CELL: u32 = 1_000_000;
 const MOST_OFFERED: u64 = 1_000_000;
 
 impl Section {
+    /// Whether the section has cells of `server`, be they measured or not. One that compares generators is
+    /// about the servers that can show them alone: it has a table for each.
+    pub fn takes_part(&self, server: &ServerSpec) -> bool {
+        self.kind != SectionKind::Generators || self.protocols.iter().all(|p| server.protocols.contains(p))
+    }
+
     /// Why this section does not measure `server` over `protocol`, for the places its figures would
     /// have; `None` when it does. A ratio needs both of its protocols.
     pub fn obstacle(&self, server: &ServerSpec, protocol: Protocol) -> Option<String> {

@@ -639,7 +639,10 @@ impl RawGenerator {
             command[0].clone_from(&program.value);
         }
         let program = command[0].clone();
-        command.push(PROTOCOL_FLAGS.to_owned());
+        let flags = |protocol: &Protocol| protocol_flags(known.kind, *protocol).unwrap_or_default();
+        if known.protocols.iter().any(|protocol| !flags(protocol).is_empty()) {
+            command.push(PROTOCOL_FLAGS.to_owned());
+        }
         command.extend(after.iter().map(|word| (*word).to_owned()));
         for word in self.args.iter().flat_map(|args| &args.value) {
             check_placeholders(word)?;

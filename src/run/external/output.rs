@@ -243,3 +243,220 @@ fn micros(text: &str, unit: LatencyUnit) -> Option<f64> {
 
 /// How `oha` names what was under way when the time was over.
 const OHA_UNFINISHED: &str = "aborted due to deadline";
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::results::Protocol;
+
+    fn spec(kind: GeneratorKind, output: Option<OutputSpec>) -> GeneratorSpec {
+        GeneratorSpec {
+            name: "g".into(),
+            label: "G".into(),
+            kind,
+            command: vec![],
+            requires: vec![],
+            protocols: vec![Protocol::H1],
+            version: vec![],
+            output,
+            dir: "/".into(),
+        }
+    }
+
+    /// `ok`, `failed`, rate, mean and largest latency, and percentiles.
+    type Figures<'a> =
+        (Option<u64>, Option<u64>, Option<f64>, Option<f64>, Option<f64>, &'a [(&'a str, f64)]);
+
+    /// What the versions printed that stand in the names of the constants: bench 0.1.0, shb, h2load 1.52.0,
+    /// wrk 4.1.0, oha 1.16.0.
+    #[test]
+    fn what_each_generator_prints_is_read() {
+        use GeneratorKind::{Builtin, H2load, Oha, Shb, Wrk};
+        let cases: [(GeneratorKind, &str, Figures<'_>); 16] = [
+            (
+                Builtin,
+                include_str!("../../../tests/data/generators/builtin-h1.txt"),
+                (
+                    Some(46_328),
+                    Some(0),
+                    Some(46_328.0),
+                    Some(1374.968),
+                    Some(12_422.02),
+                    &[("50", 338.943), ("99.9", 12_345.343)],
+                ),
+            ),
+            (
+                Builtin,
+                "error: nothing was ok: 64 of ECONNREFUSED (connection refused)\n",
+                (None, None, None, None, None, &[]),
+            ),
+            (
+                Shb,
+                include_str!("../../../tests/data/generators/shb-h1s.txt"),
+                (
+                    Some(19_263),
+                    Some(0),
+                    Some(38_237.78),
+                    Some(206.724),
+                    Some(8315.331),
+                    &[("50", 54.647), ("99", 4083.562)],
+                ),
+            ),
+            // It counts every response as ok.
+            (
+                Shb,
+                include_str!("../../../tests/data/generators/shb-404.txt"),
+                (Some(0), Some(25_328), Some(50_299.708), Some(19.69), Some(8748.592), &[("50", 9.466)]),
+            ),
+            (
+                Shb,
+                include_str!("../../../tests/data/generators/shb-refused.txt"),
+                (Some(0), Some(14_690), Some(0.0), None, None, &[]),
+            ),
+            (
+                H2load,
+                include_str!("../../../tests/data/generators/h2load-h1.txt"),
+                (Some(77_588), Some(0), Some(77_588.0), Some(102.0), Some(5630.0), &[]),
+            ),
+            (
+                H2load,
+                include_str!("../../../tests/data/generators/h2load-h2.txt"),
+                (Some(31_871), Some(0), Some(63_742.0), Some(446.0), Some(5800.0), &[]),
+            ),
+            (
+                H2load,
+                include_str!("../../../tests/data/generators/h2load-404.txt"),
+                (Some(0), Some(44_445), Some(44_445.0), None, None, &[]),
+            ),
+            // It exits with 0 all the same.
+            (
+                H2load,
+                include_str!("../../../tests/data/generators/h2load-refused.txt"),
+                (Some(0), Some(0), Some(0.0), None, None, &[]),
+            ),
+            (
+                Wrk,
+                include_str!("../../../tests/data/generators/wrk-h1.txt"),
+                (
+                    Some(96_567),
+                    Some(0),
+                    Some(96_524.53),
+                    Some(285.36),
+                    Some(12_240.0),
+                    &[("50", 66.0), ("99", 4290.0)],
+                ),
+            ),
+            (
+                Wrk,
+                include_str!("../../../tests/data/generators/wrk-404.txt"),
+                (Some(0), Some(68_973), Some(68_907.61), Some(297.06), Some(5410.0), &[("90", 1170.0)]),
+            ),
+            (
+                Wrk,
+                include_str!("../../../tests/data/generators/wrk-errors.txt"),
+                (Some(1861), Some(2792), Some(1859.5), Some(1080.0), Some(8750.0), &[("50", 237.0)]),
+            ),
+            (
+                Wrk,
+                include_str!("../../../tests/data/generators/wrk-refused.txt"),
+                (None, None, None, None, None, &[]),
+            ),
+            (
+                Oha,
+                include_str!("../../../tests/data/generators/oha-h2.txt"),
+                (
+                    Some(52_939),
+                    Some(0),
+                    Some(52_859.04),
+                    Some(574.326),
+                    Some(14_015.399),
+                    &[("50", 169.451), ("99.9", 9457.655)],
+                ),
+            ),
+            // It calls every response a success.
+            (
+                Oha,
+                include_str!("../../../tests/data/generators/oha-404.txt"),
+                (Some(0), Some(23_612), Some(47_020.359), Some(20.354), Some(6047.147), &[("99", 30.216)]),
+            ),
+            // Its rate is one of refused connections.
+            (
+                Oha,
+                include_str!("../../../tests/data/generators/oha-refused.txt"),
+                (Some(0), Some(77_669), Some(77_543.794), None, None, &[]),
+            ),
+        ];
+        for (kind, text, (ok, failed, rate, mean, max, latencies)) in cases {
+            let run = read(&spec(kind, None), text);
+            let near = |a: Option<f64>, b: Option<f64>| match (a, b) {
+                (Some(a), Some(b)) => (a - b).abs() < 0.001,
+                (a, b) => a == b,
+            };
+            assert_eq!((run.ok, run.failed), (ok, failed), "{kind:?}: {text}");
+            assert!(near(run.requests_per_second, rate), "{kind:?}: {run:?}");
+            assert!(near(run.latency_mean_us, mean) && near(run.latency_max_us, max), "{kind:?}: {run:?}");
+            for (name, value) in latencies {
+                assert!(near(run.latency_us.get(*name).copied(), Some(*value)), "{kind:?} p{name}: {run:?}");
+            }
+            assert_eq!(run.latency_us.is_empty(), latencies.is_empty(), "{kind:?}: {run:?}");
+        }
+    }
+
+    /// The columns are found by their names.
+    #[test]
+    fn h2load_may_have_more_columns() {
+        let text = "status codes: 5 2xx, 1 3xx, 0 4xx, 0 5xx\n\
+                    min  max  median  p95  p99  mean  sd  +/- sd\n\
+                    request     :  49us  2.93ms  250us  1.00ms  2.00ms  300us  10us  94.05%\n";
+        let run = read(&spec(GeneratorKind::H2load, None), text);
+        assert_eq!((run.ok, run.latency_mean_us, run.latency_max_us), (Some(6), Some(300.0), Some(2930.0)));
+        let expected = [("50", 250.0), ("95", 1000.0), ("99", 2000.0)];
+        assert_eq!(run.latency_us, expected.map(|(name, value)| (name.to_owned(), value)).into());
+    }
+
+    #[test]
+    fn numbers_and_times_are_read_as_people_write_them() {
+        for (text, value) in [
+            ("12", Some(12.0)),
+            ("1,234.5", Some(1234.5)),
+            ("1e3", Some(1000.0)),
+            ("-", None),
+            ("", None),
+            ("inf", None),
+        ] {
+            assert_eq!(number(text), value, "{text}");
+        }
+        for (text, unit, value) in [
+            ("1.5", LatencyUnit::Millis, Some(1500.0)),
+            ("1.5", LatencyUnit::Seconds, Some(1_500_000.0)),
+            ("250", LatencyUnit::Micros, Some(250.0)),
+            ("1.5ms", LatencyUnit::Seconds, Some(1500.0)),
+            ("2 µs", LatencyUnit::Millis, Some(2.0)),
+            ("500ns", LatencyUnit::Millis, Some(0.5)),
+            ("1.20m", LatencyUnit::Millis, Some(72_000_000.0)),
+            ("3 parsecs", LatencyUnit::Millis, None),
+        ] {
+            assert_eq!(micros(text, unit), value, "{text}");
+        }
+    }
+
+    proptest! {
+        /// Whatever is printed, no figure is NaN, infinite or made up.
+        #[test]
+        fn no_output_breaks_a_reader(text in "(\\PC|\n){0,200}|[{}\"a-z0-9:%. \n,]{0,200}") {
+            for kind in [
+                GeneratorKind::Builtin,
+                GeneratorKind::Shb,
+                GeneratorKind::H2load,
+                GeneratorKind::Wrk,
+                GeneratorKind::Oha,
+            ] {
+                let run = read(&spec(kind, None), &text);
+                let figures = [run.requests_per_second, run.latency_mean_us, run.latency_max_us];
+                prop_assert!(figures.into_iter().flatten().chain(run.latency_us.into_values()).all(f64::is_finite));
+            }
+        }
+    }
+}
