@@ -27,12 +27,13 @@ pub(super) fn apply(scenario: &mut Scenario, overrides: &Overrides) -> Result<()
         scenario.servers.iter().any(|server| section.protocols.iter().any(|p| measured(server, *p)))
     });
     if nothing_left {
-        return Err(ScenarioError(
-            "no server left by --server, or no generator left by --generator, speaks the protocols of a section left by \
-             --section or --cell; widen \
-             one of them"
-                .into(),
-        ));
+        let (who, speaks) = match scenario.generators.is_empty() {
+            true => ("no server left by --server", "speaks"),
+            false => ("no server left by --server and no generator left by --generator", "speak"),
+        };
+        return Err(ScenarioError(format!(
+            "{who} {speaks} the protocols of a section left by --section or --cell; widen one of them"
+        )));
     }
     set_rounds(scenario, overrides).map_err(ScenarioError)?;
     set_durations(scenario, overrides).map_err(ScenarioError)?;
