@@ -47,10 +47,10 @@ pub(crate) fn server(spec: &ServerSpec) -> ServerRecord {
         build_s: None,
         starts: Vec::new(),
         note: spec.note.clone(),
-        variant: None,
-        workers: None,
+        variant: spec.variant.clone(),
+        workers: spec.workers,
         gate: None,
-        revision: None,
+        revision: spec.revision.clone(),
     }
 }
 
@@ -164,6 +164,7 @@ pub(crate) fn settings(scenario: &Scenario) -> Settings {
         certificate: "self-signed, EC P-256, made for this run".into(),
         percentiles: run.percentiles.clone(),
         unstable_above: run.unstable_above,
+        order: run.order,
     }
 }
 

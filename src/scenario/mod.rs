@@ -21,6 +21,7 @@ mod source;
 mod suggest;
 #[cfg(test)]
 mod tests;
+mod variants;
 
 use std::io::Read;
 use std::path::Path;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::results::{Protocol, Resumption, SectionKind, SocketMode, WaitMode};
+use crate::results::{Protocol, Resumption, SectionKind, ServerOrder, SocketMode, VariantRecord, WaitMode};
 use crate::time::Span;
 
 /// A whole scenario, after `use` was resolved and command-line overrides were applied.
@@ -70,6 +70,8 @@ pub struct RunSettings {
     pub socket: SocketMode,
     /// Whether QUIC connections spread their packets over the round-trip time.
     pub pacing: bool,
+    /// In what order the servers of a round are started.
+    pub order: ServerOrder,
 }
 
 /// `[pin]`.
@@ -79,7 +81,7 @@ pub struct Pin {
     pub servers: Vec<u32>,
     /// CPUs of the generator; empty: unpinned.
     pub generator: Vec<u32>,
-    /// Worker threads of each server: `{workers}`.
+    /// Worker threads of each server that does not name its own number: `{workers}`.
     pub workers: u32,
     /// Generator threads.
     pub generator_threads: u32,
@@ -132,6 +134,12 @@ pub struct ServerSpec {
     pub tls_port: Option<u16>,
     /// One phrase for the report.
     pub note: Option<String>,
+    /// Worker threads, `{workers}`, where they are not those of [`Pin`].
+    pub workers: Option<u32>,
+    /// What it is a variant of; `None`: a server in its own right.
+    pub variant: Option<VariantRecord>,
+    /// The commit that `dir` is a checkout of, where it is one made for the run.
+    pub revision: Option<String>,
 }
 
 /// Placeholders of a [`ServerSpec`]'s strings, with their meaning.

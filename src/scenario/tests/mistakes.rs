@@ -113,7 +113,7 @@ fn use_without_a_servers_folder_says_where_it_was_looked_for() {
     let error = check(Path::new("/x/a.toml"), &alone, &machine(), &Overrides::default());
     assert_eq!(
         error.unwrap_err().to_string(),
-        "/x/a.toml:38:7: server[1].use: no folder above the scenario holds `servers/`; make \
+        "/x/a.toml:39:7: server[1].use: no folder above the scenario holds `servers/`; make \
          `servers/nginx/server.toml`, or describe the server here"
     );
 }
