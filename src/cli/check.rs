@@ -1,5 +1,6 @@
 //! Owns `bench check`: its arguments and what it prints.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -152,6 +153,10 @@ struct PlanSection {
     requests: Option<u64>,
     /// Those of each connection of a handshake section; `null` in others.
     requests_per_connection: Option<u32>,
+    /// Header fields of its requests by name.
+    headers: BTreeMap<String, String>,
+    /// Whether the report shows every round.
+    runs: bool,
     #[serde(skip)]
     window: String,
 }
@@ -424,6 +429,8 @@ impl PlanSection {
             duration_s: duration.map(Span::as_secs_f64),
             requests,
             requests_per_connection,
+            headers: section.headers.iter().cloned().collect(),
+            runs: section.runs,
             window: match section.warmup {
                 Span::ZERO => format!("{window} without warm-up"),
                 warmup => format!("{window} after {} of warm-up", format_duration(warmup)),
@@ -432,13 +439,14 @@ impl PlanSection {
     }
 
     fn row(&self) -> Vec<String> {
+        let headers = self.headers.iter().map(|(name, value)| format!(", {name}: {value}"));
         vec![
             self.number.to_string(),
             self.title.clone(),
             self.kind.to_owned(),
             self.protocols.join(if self.kind == "ratio" { " against " } else { ", " }),
             self.cells.join(", "),
-            self.window.clone(),
+            headers.fold(self.window.clone(), |window, field| window + &field),
         ]
     }
 }
