@@ -69,6 +69,17 @@ pub enum WaitMode {
     Sleep,
 }
 
+/// In what order the servers of a round are started; see `docs/methodology.md`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ServerOrder {
+    /// Each round begins one server further.
+    #[default]
+    Rotate,
+    /// Every second round goes back the way of the one before it.
+    Abba,
+}
+
 /// The whole file: one run of one scenario.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -220,6 +231,9 @@ pub struct Settings {
     pub percentiles: Vec<f64>,
     /// Relative spread over rounds above which a cell is `unstable`.
     pub unstable_above: f64,
+    /// In what order the servers of a round were started.
+    #[serde(default)]
+    pub order: ServerOrder,
 }
 
 /// One server of the comparison.

@@ -102,6 +102,37 @@ impl Figures {
     }
 }
 
+/// The figures of one usable round, each as a summary takes its median.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct RoundFigures {
+    /// Round, from 1.
+    pub round: u32,
+    /// Ok responses per second.
+    pub requests_per_second: Option<f64>,
+    /// Median latency in µs.
+    pub p50_us: Option<f64>,
+    /// 99th percentile of latency in µs.
+    pub p99_us: Option<f64>,
+    /// Server CPU per ok response in µs.
+    pub server_cpu_us_per_request: Option<f64>,
+}
+
+/// The figures of the rounds that the summary of a cell is taken from, in order.
+pub fn of_rounds(cell: &CellRecord) -> Vec<RoundFigures> {
+    let figures = |of: &Measured<'_>| {
+        let latency = of.measurement.latency_us.as_ref();
+        let percentile = |p| latency.and_then(|latency| histogram::percentile(latency, p).ok());
+        RoundFigures {
+            round: of.round.round,
+            requests_per_second: of.measurement.requests_per_second,
+            p50_us: percentile(50.0),
+            p99_us: percentile(99.0),
+            server_cpu_us_per_request: of.round.server.as_ref().and_then(|s| s.cpu_us_per_request),
+        }
+    };
+    verdict::usable_rounds(cell).iter().map(figures).collect()
+}
+
 /// The middle value; of an even number of values, the mean of the two in the middle.
 pub fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
