@@ -105,7 +105,9 @@ impl Reader<'_> {
     }
 
     fn named(&self, name: &str) -> Value {
-        let known = self.names.get(name).cloned();
+        // What a step may have said and did not is empty, when there is such a step.
+        let step = name.split_once(".outputs.").and_then(|(step, _)| self.names.get(step));
+        let known = self.names.get(name).or(step).cloned();
         known.unwrap_or_else(|| panic!("`{name}` is not known; there are {:?}", self.names.keys()))
     }
 

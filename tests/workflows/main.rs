@@ -1,6 +1,8 @@
 //! Owns the tests of `.github`: its rules, and its workflows carried out step by step as they stand, in a project of
-//! three small scenarios with a repository to push to. The README's examples are carried out likewise.
+//! three small scenarios with a repository to push to. The README's examples are carried out likewise. In place of
+//! the compiler stands a program that hands out the one under test; in place of the platform, `runner`.
 
+mod action;
 mod expression;
 mod model;
 mod project;
@@ -13,8 +15,7 @@ use model::{Workflow, file, parse};
 use project::Project;
 use runner::{Outcome, Run};
 
-/// Windows that are long enough to count a few answers.
-const QUICK: [(&str, &str); 2] = [("rounds", "2"), ("duration", "60ms")];
+const INPUTS: [(&str, &str); 2] = [("rounds", "2"), ("duration", "60ms")];
 
 const SCENARIOS: [&str; 3] = ["http", "h2", "h3"];
 
@@ -39,7 +40,7 @@ fn measure(run: &Run<'_>) -> Vec<Outcome> {
 
 /// All of bench.yml, with everything in order.
 fn publish_once(project: &Project, workflow: &Workflow) {
-    let run = Run::by_hand(project, workflow, &QUICK);
+    let run = Run::by_hand(project, workflow, &INPUTS);
     for outcome in measure(&run) {
         assert!(outcome.success, "{}", outcome.log);
     }
@@ -62,7 +63,7 @@ fn reports_are_measured_compared_and_committed() {
         project.messages()
     );
 
-    let run = Run::by_hand(&project, &workflow, &QUICK);
+    let run = Run::by_hand(&project, &workflow, &INPUTS);
     assert_eq!(run.matrix("measure", "scenario"), SCENARIOS);
     for outcome in measure(&run) {
         assert!(outcome.success, "{}", outcome.log);
@@ -73,6 +74,9 @@ fn reports_are_measured_compared_and_committed() {
     for report in ["HTTP_RESULTS", "HTTP2_RESULTS", "HTTP3_RESULTS"] {
         let results = project.committed(&format!("reports/{report}.json")).expect("results");
         assert!(results.contains(&run.commit), "measured at the commit of the run");
+        let results: serde_json::Value = serde_json::from_str(&results).expect("JSON");
+        let command = results["sessions"][0]["command"].to_string();
+        assert!(command.contains("--rounds=2") && command.contains("--duration=60ms"), "{command}");
         assert!(project.committed(&format!("reports/{report}.md")).is_some());
     }
     for scenario in SCENARIOS {
@@ -81,7 +85,7 @@ fn reports_are_measured_compared_and_committed() {
     assert!(published.summary.contains("Committed to main: 3 of 3 reports."), "{}", published.summary);
 
     // The job once more, as on "re-run": what it would commit is there.
-    let again = Run::by_hand(&project, &workflow, &QUICK).job("publish", &[]);
+    let again = Run::by_hand(&project, &workflow, &INPUTS).job("publish", &[]);
     assert!(again.success, "{}", again.log);
     assert!(again.summary.contains("No report changed."), "{}", again.summary);
     assert!(again.summary.contains("Nothing to commit."), "{}", again.summary);
@@ -96,9 +100,10 @@ fn a_moved_branch_keeps_what_moved_it_and_a_failed_job_keeps_the_old_report() {
     let old = project.committed("reports/HTTP2_RESULTS.json");
     project.commit("breaks h2", &[("scenarios/h2.toml", "format = 1\nno such key\n")]);
 
-    let run = Run::by_hand(&project, &workflow, &QUICK);
+    let run = Run::by_hand(&project, &workflow, &INPUTS);
     let outcomes = measure(&run);
     assert_eq!(outcomes.iter().map(|outcome| outcome.success).collect::<Vec<_>>(), [true, false, true]);
+    assert!(run.starts_after_failure("publish"));
     project.commit("moved before the job", &[("moved", "once")]);
     // And between a fetch and its push, the first time.
     project.hook("pre-push", RACE);

@@ -25,10 +25,14 @@ pub(crate) struct Workflow {
 #[derive(Deserialize, Debug)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Job {
-    pub(crate) name: Option<String>,
-    pub(crate) runs_on: String,
+    #[serde(rename = "name")]
+    pub(crate) _name: Option<String>,
+    #[serde(rename = "runs-on")]
+    pub(crate) _runs_on: String,
     pub(crate) timeout_minutes: Option<u32>,
-    pub(crate) needs: Option<String>,
+    #[serde(rename = "needs")]
+    pub(crate) _needs: Option<String>,
+    /// `publish` of bench.yml has to have one: without, it would not start after a job that failed.
     #[serde(rename = "if")]
     pub(crate) condition: Option<String>,
     #[serde(default)]
@@ -41,7 +45,8 @@ pub(crate) struct Job {
 #[derive(Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Step {
-    pub(crate) name: Option<String>,
+    #[serde(rename = "name")]
+    pub(crate) _name: Option<String>,
     pub(crate) id: Option<String>,
     #[serde(rename = "if")]
     pub(crate) condition: Option<String>,
@@ -58,10 +63,10 @@ pub(crate) struct Step {
 #[derive(Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Action {
-    #[expect(dead_code, reason = "it has to be there")]
-    pub(crate) name: String,
-    #[expect(dead_code, reason = "it has to be there")]
-    pub(crate) description: String,
+    #[serde(rename = "name")]
+    pub(crate) _name: String,
+    #[serde(rename = "description")]
+    pub(crate) _description: String,
     pub(crate) inputs: BTreeMap<String, Input>,
     pub(crate) outputs: BTreeMap<String, Output>,
     pub(crate) runs: Runs,
@@ -77,8 +82,8 @@ pub(crate) struct Input {
 #[derive(Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Output {
-    #[expect(dead_code, reason = "it has to be there")]
-    pub(crate) description: String,
+    #[serde(rename = "description")]
+    pub(crate) _description: String,
     pub(crate) value: String,
 }
 

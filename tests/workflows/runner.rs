@@ -21,8 +21,6 @@ pub(crate) struct Outcome {
     pub(crate) summary: String,
     /// What its steps printed.
     pub(crate) log: String,
-    /// Outputs of steps, by `steps.ID.outputs.NAME`.
-    pub(crate) outputs: Names,
 }
 
 /// What is the same for each job of a workflow's run.
@@ -57,6 +55,10 @@ impl<'a> Run<'a> {
         let mut names = Names::new();
         names.insert("github.repository".into(), "someone/project".into());
         names.insert("github.token".into(), "a token".into());
+        // There for pull requests alone.
+        for name in ["number", "head.repo.full_name"] {
+            names.insert(format!("github.event.pull_request.{name}"), Value::Null);
+        }
         let variables = BTreeMap::from([("GITHUB_REF_NAME".to_owned(), branch.to_owned())]);
         Self { project, workflow, names, commit: project.tip(branch), variables }
     }
@@ -70,7 +72,14 @@ impl<'a> Run<'a> {
         list.iter().map(string).collect()
     }
 
-    /// Carries out a job; `names` are its own: `matrix.*`, `needs.*`.
+    /// True when a job starts although one that it needs has failed.
+    pub(crate) fn starts_after_failure(&self, job: &str) -> bool {
+        let condition = self.workflow.jobs[job].condition.as_deref().unwrap_or("success()");
+        let names = Names::from([("success".into(), false.into())]);
+        truth(&value(condition, &names))
+    }
+
+    /// Carries out a job; `names` are its own: `matrix.*`.
     pub(crate) fn job(&self, job: &str, names: &[(&str, &str)]) -> Outcome {
         let mut scope = self.names.clone();
         scope.extend(names.iter().map(|(name, value)| ((*name).to_owned(), Value::from(*value))));
@@ -87,8 +96,8 @@ impl<'a> Run<'a> {
         fs::create_dir_all(&worker.workspace).expect("a workspace");
         fs::create_dir_all(&worker.temp).expect("a folder for temporary files");
         let shell = self.workflow.defaults["run"]["shell"].as_str();
-        let outputs = worker.steps(&self.workflow.jobs[job].steps, &scope, None, shell);
-        Outcome { success: worker.success, summary: worker.summary, log: worker.log, outputs }
+        worker.steps(&self.workflow.jobs[job].steps, &scope, None, shell);
+        Outcome { success: worker.success, summary: worker.summary, log: worker.log }
     }
 }
 
@@ -107,7 +116,9 @@ impl Worker<'_> {
     /// Carries steps out, those of a job or, with its folder, those of an action. Returns their outputs.
     fn steps(&mut self, steps: &[Step], names: &Names, action: Option<&Path>, shell: Option<&str>) -> Names {
         let mut names = names.clone();
-        let mut outputs = Names::new();
+        let ids = steps.iter().filter_map(|step| step.id.as_ref());
+        let mut outputs: Names = ids.map(|id| (format!("steps.{id}"), Value::Null)).collect();
+        names.extend(outputs.clone());
         for step in steps {
             names.insert("success".into(), self.success.into());
             let condition = step.condition.as_deref().unwrap_or("success()");
@@ -120,11 +131,11 @@ impl Worker<'_> {
             let (success, said) = self.step(step, &names, action, shell);
             self.success &= success;
             if let Some(id) = &step.id {
-                outputs.extend(
-                    said.into_iter().map(|(name, value)| (format!("steps.{id}.outputs.{name}"), value)),
-                );
-                names.extend(outputs.clone());
+                let said =
+                    said.iter().map(|(name, value)| (format!("steps.{id}.outputs.{name}"), value.clone()));
+                outputs.extend(said);
             }
+            names.extend(outputs.clone());
         }
         outputs
     }
@@ -147,10 +158,10 @@ impl Worker<'_> {
         let (name, _) = uses.split_once('@').unwrap_or((uses, ""));
         match name {
             "actions/checkout" => {
-                self.run.project.checkout(&self.workspace, &self.run.commit, &with("fetch-depth"))
+                self.run.project.checkout(&self.workspace, &self.run.commit, &with("fetch-depth"));
             }
             "actions/upload-artifact" => {
-                self.upload(&with("name"), &with("path"), &with("if-no-files-found"))
+                self.upload(&with("name"), &with("path"), &with("if-no-files-found"));
             }
             "actions/download-artifact" => {
                 assert_eq!(with("merge-multiple"), "true", "several artefacts go to one folder");
@@ -158,17 +169,27 @@ impl Worker<'_> {
             }
             "Swatinem/rust-cache" => {}
             _ => {
-                let own = name.strip_prefix("./").map(|path| self.workspace.join(path));
-                let own = own.unwrap_or_else(|| self.run.project.action(name));
                 let given = step.with.keys().map(|key| (key.as_str(), with(key))).collect();
-                return self.action(&own, &given, names);
+                let own = name.strip_prefix("./").map(|path| (self.workspace.join(path), ""));
+                let (folder, repository) = own.unwrap_or_else(|| {
+                    let path =
+                        name.strip_prefix("OWNER/bench/").unwrap_or_else(|| panic!("no action {name}"));
+                    (Path::new(env!("CARGO_MANIFEST_DIR")).join(path), "OWNER/bench")
+                });
+                return self.action(&folder, repository, &given, names);
             }
         }
         (true, Names::new())
     }
 
-    /// Carries a composite action out.
-    fn action(&mut self, folder: &Path, with: &BTreeMap<&str, String>, names: &Names) -> (bool, Names) {
+    /// Carries a composite action out, which comes from a repository or, without one, from the checkout.
+    fn action(
+        &mut self,
+        folder: &Path,
+        repository: &str,
+        with: &BTreeMap<&str, String>,
+        names: &Names,
+    ) -> (bool, Names) {
         let text = fs::read_to_string(folder.join("action.yml")).expect("an action");
         let action: Action = parse(&text);
         assert_eq!(action.runs.using, "composite");
@@ -179,6 +200,7 @@ impl Worker<'_> {
             .filter(|(name, _)| name.starts_with("github."))
             .map(|(k, v)| (k.clone(), v.clone()))
             .collect();
+        inner.insert("github.action_repository".into(), repository.into());
         for (key, input) in &action.inputs {
             let value = with.get(key.as_str()).cloned().unwrap_or_else(|| filled(&input.default, names));
             inner.insert(format!("inputs.{key}"), value.into());
