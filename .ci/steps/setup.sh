@@ -12,8 +12,9 @@ need node nodejs
 need go golang-go
 need npm npm
 need shellcheck shellcheck
-# Tests fetch a release made up by themselves.
+# The action fetches releases by the one, and its tests keep comments by the other.
 need curl curl
+need jq jq
 need nginx nginx
 need h2o h2o
 # scenarios/encodings.toml asks nginx for brotli, whose module Debian has apart.
