@@ -5,6 +5,9 @@
 mod handshake;
 mod health;
 mod ratio;
+mod workers;
+
+pub(super) use workers::worker_threads;
 
 use super::marks::{self, Candidate, Figure, Mark, SetupTime};
 use super::text::{self, MISSING};
@@ -252,6 +255,10 @@ impl<'a> Sheet<'a> {
             // Nothing wins in the one, and it is no rate that the other is about.
             return ties;
         }
+        if !self.equal_workers() {
+            // CPU per request cannot tell these apart.
+            return ties;
+        }
         for column in &self.columns {
             let best = self.best(column, Figure::Rate);
             let mut tied: Vec<(&str, Option<f64>)> = self
@@ -343,7 +350,7 @@ impl<'a> Sheet<'a> {
     /// Which servers are best in a column. With one server there is nothing to be best of. Figures
     /// that print alike are equal to a reader, so what prints as the best does is best too.
     fn best(&self, column: &Column, figure: Figure) -> Vec<bool> {
-        if self.servers.len() < 2 {
+        if self.servers.len() < 2 || (figure.is_cpu() && !self.equal_workers()) {
             return vec![false; self.servers.len()];
         }
         let (kind, settings) = (self.section.kind, &self.results.settings);

@@ -9,7 +9,7 @@ use super::text::{self, MISSING, Side, code, escape, table};
 use super::{notes, quoted};
 use crate::results::{
     BUSY_LOAD, CellRecord, Environment, Protocol, Results, Resumption, SectionKind, SectionRecord,
-    ServerRecord, Session, Settings, SocketMode, Verdict, WaitMode, stats,
+    ServerOrder, ServerRecord, Session, Settings, SocketMode, Verdict, WaitMode, stats,
 };
 use crate::time::Span;
 use crate::units::{format_duration, group_thousands};
@@ -183,7 +183,8 @@ fn environment(results: &Results) -> Vec<(String, String)> {
     }
     for server in &results.servers {
         let version = server.version.as_deref().map_or_else(|| MISSING.into(), escape);
-        rows.push((escape(&server.label), version));
+        let of = server.revision.as_deref().map(|commit| format!(", built from commit {}", escape(commit)));
+        rows.push((escape(&server.label), version + &of.unwrap_or_default()));
     }
     rows.push(("Load generator".into(), generator(results)));
     rows
@@ -237,7 +238,10 @@ fn settings(results: &Results) -> Vec<(String, String)> {
     rows.push(("Expected response", escape(&s.expect)));
     rows.push(("TLS certificate", escape(&s.certificate)));
     rows.push(("Core isolation", isolation(s)));
-    rows.push(("Worker threads", format!("{} per server; generator {}", s.workers, s.generator_threads)));
+    rows.push(("Worker threads", workers(results)));
+    if s.order == ServerOrder::Abba {
+        rows.push(("Order of servers", "every second round goes back the way of the one before it".into()));
+    }
     rows.push(("Waiting of the generator", waiting(results)));
     rows.push(("Machine load", machine_load(results)));
     if !results.overrides.is_empty() {
@@ -341,6 +345,18 @@ fn isolation(settings: &Settings) -> String {
         _ => format!("on CPUs {}", cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")),
     };
     format!("servers {}, generator {}", cpus(&settings.server_cpus), cpus(&settings.generator_cpus))
+}
+
+/// The number of worker threads that the servers were told to use, and which were told another.
+fn workers(results: &Results) -> String {
+    let settings = &results.settings;
+    let told = |server: &ServerRecord| {
+        let workers = server.workers.filter(|workers| *workers != settings.workers)?;
+        Some(format!("{} {workers}", escape(&server.label)))
+    };
+    let others: Vec<String> = results.servers.iter().filter_map(told).collect();
+    let others = if others.is_empty() { String::new() } else { format!(", but {}", others.join(", ")) };
+    format!("{} per server{others}; generator {}", settings.workers, settings.generator_threads)
 }
 
 fn waiting(results: &Results) -> String {
