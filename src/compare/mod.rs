@@ -3,6 +3,7 @@
 //! "Comparing", is its prose. How a comparison is shown is `report`'s.
 
 mod fingerprint;
+pub mod gate;
 mod judge;
 mod pairs;
 mod rank;

@@ -3,9 +3,10 @@
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Serde, Value};
 use minijinja::{Environment, UndefinedBehavior};
+use serde::Serialize;
 
-use super::RenderError;
 use super::view::View;
+use super::{RenderError, diff};
 
 /// Report templates by name, as a scenario's `template` key gives it.
 const REPORTS: &[(&str, &str)] = &[
@@ -23,6 +24,9 @@ const PARTS: &[(&str, &str)] = &[
     ("parts/foot.md.j2", include_str!("../../templates/parts/foot.md.j2")),
 ];
 
+/// Template of comparisons.
+const DIFF: &str = include_str!("../../templates/diff.md.j2");
+
 /// Names of the templates there are.
 pub fn templates() -> impl Iterator<Item = &'static str> {
     REPORTS.iter().map(|(name, _)| *name)
@@ -38,6 +42,15 @@ pub(super) fn render(template: &str, view: &View) -> Result<String, RenderError>
             known.join(", ")
         )));
     };
+    fill(template, source, view)
+}
+
+/// Renders comparisons.
+pub(super) fn diff(view: &diff::View) -> Result<String, RenderError> {
+    fill("diff", DIFF, view)
+}
+
+fn fill(template: &str, source: &str, view: &impl Serialize) -> Result<String, RenderError> {
     // Strings of the view are Markdown already, so nothing is escaped here; a name the view does not
     // have is an error instead of a hole in the report.
     let mut environment = Environment::new();

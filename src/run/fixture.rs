@@ -53,6 +53,8 @@ pub(crate) fn scenario(rounds: u32, servers: &[&str], sections: &[&[Protocol]], 
                 warmup: Span::from_millis(20),
                 socket: SocketMode::PerConnection,
                 pacing: false,
+                headers: vec![],
+                runs: false,
             })
             .collect(),
         overrides: vec![],

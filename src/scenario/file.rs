@@ -138,6 +138,8 @@ pub(super) struct RawSection {
     pub(super) warmup: Maybe<Span>,
     pub(super) socket: Maybe<SocketMode>,
     pub(super) pacing: Maybe<bool>,
+    pub(super) headers: Maybe<BTreeMap<String, At<String>>>,
+    pub(super) runs: Maybe<bool>,
     /// Where the keys that contradict others stand, for mistakes about their being there.
     pub(super) keys: SectionKeys,
 }
@@ -372,6 +374,8 @@ impl RawSection {
             warmup: table.get("warmup")?,
             socket: table.get("socket")?,
             pacing: table.get("pacing")?,
+            headers: table.get("headers")?,
+            runs: table.get("runs")?,
             keys: SectionKeys {
                 protocols: table.key_place("protocols"),
                 cells: table.key_place("cells"),

@@ -114,6 +114,8 @@ pub const SECTION: TableKeys = TableKeys {
         "warmup",
         "socket",
         "pacing",
+        "headers",
+        "runs",
     ],
 };
 

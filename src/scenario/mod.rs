@@ -4,6 +4,7 @@
 //! Pure: the text of every file and the facts of the machine are passed in. [`read_from_disk`] is
 //! the reader that programs pass.
 
+mod answers;
 mod estimate;
 mod expand;
 mod file;

@@ -174,6 +174,17 @@ pub struct Section {
     pub socket: SocketMode,
     /// Whether they spread their packets over the round-trip time.
     pub pacing: bool,
+    /// Header fields of its requests beside those of every request, by name.
+    pub headers: Vec<(String, String)>,
+    /// Whether the report shows every round as a row.
+    pub runs: bool,
+}
+
+impl Section {
+    /// Whether a server's answer is looked at before the cells: what comes back is part of what is asked.
+    pub fn samples_answers(&self) -> bool {
+        self.runs || !self.headers.is_empty()
+    }
 }
 
 /// C x M, and what becomes of connections.

@@ -1,0 +1,207 @@
+//! Owns what the template of comparisons is given: every string already Markdown.
+
+use serde::Serialize;
+
+use super::content::{self, Class, Content, Table};
+use super::{Diff, words};
+use crate::compare::{Comparison, Difference, Side as Of};
+use crate::report::text::{self, MISSING, Side, code, cut, escape, table};
+
+/// Comparisons as a document.
+#[derive(Serialize)]
+pub(in crate::report) struct View {
+    base: String,
+    head: String,
+    /// How many figures have which verdict.
+    counts: String,
+    /// What the user asked to hold; `None` when nothing.
+    gate: Option<Gate>,
+    /// What was left out to fit, and where it is; `None` when nothing was.
+    shortened: Option<String>,
+    /// Reports that one side alone has.
+    missing: Vec<String>,
+    new: Vec<String>,
+    reports: Vec<ReportView>,
+    legend: Option<Legend>,
+}
+
+#[derive(Serialize)]
+struct Gate {
+    limits: String,
+    /// What breaks them; empty when they hold.
+    breaches: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct ReportView {
+    title: String,
+    file: String,
+    sides: String,
+    /// The keys that differ; `None` when nothing keeps the sides from being compared.
+    differing: Option<String>,
+    forced: bool,
+    /// What differs and the control makes up for; `None` when nothing does.
+    tolerated: Option<String>,
+    /// The control that figures are ratios to.
+    relative_to: Option<String>,
+    counts: String,
+    worst: Vec<String>,
+    totals: Option<String>,
+    reasons: Vec<String>,
+    tables: Vec<TableView>,
+}
+
+#[derive(Serialize)]
+struct TableView {
+    heading: &'static str,
+    rows: usize,
+    folded: bool,
+    /// `None` when no row of it is shown.
+    text: Option<String>,
+    left_out: usize,
+}
+
+#[derive(Serialize)]
+struct Legend {
+    margin: String,
+    level: String,
+    confidence: String,
+}
+
+/// The view with as many as `rows` rows of tables; `whole` is where all of them are.
+pub(super) fn view(diff: &Diff, contents: &[Content<'_>], rows: usize, whole: &str) -> View {
+    let dealt = content::deal(contents, rows);
+    let all: usize = contents.iter().flat_map(|content| &content.tables).map(|table| table.rows.len()).sum();
+    let first = contents.first().map(|content| &content.report.comparison);
+    View {
+        base: escape(&cut(&diff.base, NAME_LIMIT)),
+        head: escape(&cut(&diff.head, NAME_LIMIT)),
+        counts: words::counts(diff.reports.iter().map(|report| &report.comparison)),
+        gate: diff
+            .limits
+            .as_ref()
+            .map(|limits| Gate { limits: words::limits(limits), breaches: several(&diff.breaches()) }),
+        shortened: (rows < all).then(|| {
+            format!(
+                "Shortened to fit: {rows} of {all} rows are shown, the most telling ones. The whole: {}",
+                escape(&cut(whole, NAME_LIMIT))
+            )
+        }),
+        missing: several(&diff.missing),
+        new: several(&diff.new),
+        reports: contents.iter().zip(&dealt).map(|(content, dealt)| report(diff, content, dealt)).collect(),
+        legend: first.map(|comparison| Legend {
+            margin: words::share(comparison.margin),
+            level: words::share(comparison.level),
+            confidence: words::share(1.0 - comparison.level),
+        }),
+    }
+}
+
+fn report(diff: &Diff, content: &Content<'_>, dealt: &[usize]) -> ReportView {
+    let comparison = &content.report.comparison;
+    let forced = !comparison.comparable() && diff.forced;
+    let reason = |(reason, count): &(String, usize)| format!("{count}: {}", escape(&cut(reason, NAME_LIMIT)));
+    ReportView {
+        title: escape(&cut(&comparison.title, NAME_LIMIT)),
+        file: escape(&content.report.file),
+        sides: sides(comparison),
+        differing: differences(&comparison.differing),
+        tolerated: differences(&comparison.tolerated),
+        forced,
+        relative_to: comparison.relative_to.as_deref().map(escape),
+        counts: words::counts(std::iter::once(comparison)),
+        worst: content.worst.iter().map(|line| escape(line)).collect(),
+        totals: (!content.tables.is_empty()).then(|| totals(comparison)),
+        reasons: content.reasons.iter().take(LINES).map(reason).collect(),
+        tables: content
+            .tables
+            .iter()
+            .zip(dealt)
+            .map(|(table, shown)| table_view(table, *shown, forced))
+            .collect(),
+    }
+}
+
+fn table_view(table: &Table, shown: usize, forced: bool) -> TableView {
+    let header: Vec<(String, Side)> =
+        table.columns.iter().map(|column| (column.title.to_owned(), column.side)).collect();
+    let row = |row: &Vec<String>| row.iter().map(|cell| escape(&cut(cell, NAME_LIMIT))).collect();
+    let rows: Vec<Vec<String>> = table.rows[..shown].iter().map(row).collect();
+    TableView {
+        heading: table.class.heading(),
+        rows: table.rows.len(),
+        // Without verdicts these are all there is to see.
+        folded: matches!(table.class, Class::New | Class::Unclear | Class::Same) && !forced,
+        text: (shown > 0).then(|| text::table(&header, &rows)),
+        left_out: table.rows.len() - shown,
+    }
+}
+
+/// What both sides are.
+fn sides(comparison: &Comparison) -> String {
+    let (base, head) = (&comparison.base, &comparison.head);
+    let row = |title: &str, of: &dyn Fn(&Of) -> String| vec![title.to_owned(), of(base), of(head)];
+    let rows = [
+        row("Results", &|side| cell_code(&side.name)),
+        row("Commit", &|side| escape(&words::commit(side.commit.as_deref()))),
+        row("Measured", &|side| side.started_at.as_deref().map_or_else(|| MISSING.into(), escape)),
+    ];
+    table(
+        &[("", Side::Left), ("Base", Side::Left), ("Head", Side::Left)].map(|(t, s)| (t.to_owned(), s)),
+        &rows,
+    )
+}
+
+/// A name as code where it can be: a pipe would end a table's cell in a code span too.
+fn cell_code(name: &str) -> String {
+    let name = cut(name, NAME_LIMIT);
+    if name.contains('|') { escape(&name) } else { code(&name) }
+}
+
+/// Keys with both values; `None` without any.
+fn differences(differences: &[Difference]) -> Option<String> {
+    let shown = differences.iter().take(DIFFERENCES);
+    let row = |d: &Difference| [&d.key, &d.base, &d.head].map(|text| escape(&cut(text, NAME_LIMIT))).to_vec();
+    let rows: Vec<Vec<String>> = shown.map(row).collect();
+    let header = ["Differs", "Base", "Head"].map(|title| (title.to_owned(), Side::Left));
+    (!rows.is_empty()).then(|| table(&header, &rows))
+}
+
+fn totals(comparison: &Comparison) -> String {
+    let ratio = comparison.relative_to.is_some();
+    let header = [
+        ("Figure", Side::Left),
+        ("Worse", Side::Right),
+        ("Better", Side::Right),
+        ("The same", Side::Right),
+        ("Cannot tell", Side::Right),
+        ("Geometric mean", Side::Right),
+        ("Cells in it", Side::Right),
+    ];
+    let rows: Vec<Vec<String>> = comparison
+        .totals
+        .iter()
+        .map(|total| {
+            let counts = [total.worse, total.better, total.same, total.cannot_tell].map(|n| n.to_string());
+            let mean = [words::signed(total.geometric_mean), total.cells.to_string()];
+            let title = words::title(total.metric, ratio).to_owned();
+            std::iter::once(title).chain(counts).chain(mean).collect()
+        })
+        .collect();
+    table(&header.map(|(title, side)| (title.to_owned(), side)), &rows)
+}
+
+/// The first lines, and how many more there are.
+fn several(lines: &[String]) -> Vec<String> {
+    let mut shown: Vec<String> =
+        lines.iter().take(LINES).map(|line| escape(&cut(line, NAME_LIMIT))).collect();
+    if lines.len() > LINES {
+        shown.push(format!("and {} more", lines.len() - LINES));
+    }
+    shown
+}
+
+const NAME_LIMIT: usize = 300;
+const LINES: usize = 10;
+const DIFFERENCES: usize = 50;
