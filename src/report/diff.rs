@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::{RenderError, render};
 use crate::compare::Comparison;
 use crate::compare::gate::{Broken, Limits};
-use content::Content;
+use content::{Content, Table};
 pub use room::Room;
 pub(super) use view::View;
 
@@ -80,7 +80,7 @@ impl Diff {
 /// The template is broken.
 pub fn markdown(diff: &Diff, room: Option<Room>, whole: &str) -> Result<String, RenderError> {
     let contents: Vec<Content<'_>> = diff.reports.iter().map(|report| Content::of(report, diff)).collect();
-    let rows = contents.iter().flat_map(|content| &content.tables).map(|table| table.rows.len()).sum();
+    let rows = contents.iter().flat_map(|content| &content.tables).map(Table::len).sum();
     let draw = |rows: usize| render::diff(&view::view(diff, &contents, rows, whole));
     match room {
         None => draw(rows),
