@@ -73,6 +73,7 @@ fn measure(args: Args) -> Result<Outcome, String> {
         out: args.out,
         resume: args.resume,
         keep_logs: args.keep_logs,
+        every_server: false,
         command: std::env::args().collect(),
         environment: sampler::environment(
             folder.unwrap_or_else(|| ".".as_ref()),

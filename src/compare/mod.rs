@@ -2,12 +2,14 @@
 //! changed, within what interval, and whether the rounds allow a verdict. Pure; `docs/methodology.md`,
 //! "Comparing", is its prose. How a comparison is shown is `report`'s.
 
+mod control;
 mod fingerprint;
 pub mod gate;
 mod judge;
 mod pairs;
 mod rank;
 
+pub use control::withhold;
 pub use fingerprint::{Fact, fingerprint};
 
 use serde::Serialize;

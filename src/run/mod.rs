@@ -53,6 +53,8 @@ pub struct Options {
     pub resume: bool,
     /// Keep the servers' logs also when all went well.
     pub keep_logs: bool,
+    /// Measure nothing unless every server can be built and started here.
+    pub every_server: bool,
     /// The command line, for the record.
     pub command: Vec<String>,
     /// The machine, for the record. Read before anything is built, because a build is load.
@@ -157,7 +159,7 @@ fn run_into(
         workers: scenario.pin.workers,
     };
     let wanted = |server: usize| starts.iter().any(|start| start.server == server);
-    let prepared = prepare::servers(scenario, &host, progress, &wanted);
+    let prepared = prepare::servers(scenario, &host, progress, &wanted, options.every_server)?;
     let starts = without_unavailable(scenario, starts, &prepared);
 
     let sessions_before = earlier.as_ref().map_or(0, |(_, results)| results.sessions.len());

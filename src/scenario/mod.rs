@@ -31,6 +31,7 @@ pub use expand::TEMPLATES;
 pub use file::FORMAT;
 pub use model::*;
 pub use pin::{Split, format_cpus, parse_cpus, split};
+pub use servers::started_by;
 
 /// A mistake in a scenario, ready to print: `file:line:column: key: what; suggestion`.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
