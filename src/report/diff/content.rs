@@ -10,7 +10,7 @@ pub(super) struct Content<'a> {
     pub report: &'a Report,
     /// In the order of [`Class::ALL`]; none is empty.
     pub tables: Vec<Table>,
-    /// The largest changes for the worse, in words.
+    /// The cells with the largest changes for the worse, in words.
     pub worst: Vec<String>,
 }
 
@@ -82,9 +82,17 @@ impl<'a> Content<'a> {
         let mut tables: Vec<Table> =
             Class::ALL.into_iter().flat_map(|class| tables(class, comparison)).collect();
         tables.retain(|table| table.len() > 0);
-        let worst = figures(comparison, Verdict::Worse).into_iter().take(SENTENCES);
+        let mut worst: Vec<(&CellName, Vec<String>)> = Vec::new();
+        for (name, change) in figures(comparison, Verdict::Worse) {
+            let change = words::change(change);
+            match worst.last_mut() {
+                Some((last, changes)) if *last == name => changes.push(change),
+                _ => worst.push((name, vec![change])),
+            }
+        }
+        let worst = worst.into_iter().take(SENTENCES);
         let worst =
-            worst.map(|(name, change)| format!("{}: {}", words::cell(name, true), words::change(change)));
+            worst.map(|(name, changes)| format!("{}: {}", words::cell(name, true), changes.join("; ")));
         Self { report, worst: worst.collect(), tables }
     }
 }
@@ -135,7 +143,9 @@ fn tables(class: Class, comparison: &Comparison) -> Vec<Table> {
         }
         Class::Marks => {
             let mut table = Table::new(class, vec![left("Gained"), left("Lost")]);
-            let changed = |cell: &&CellChange| !cell.marks_gained.is_empty() || !cell.marks_lost.is_empty();
+            let changed = |cell: &&CellChange| {
+                !cell.failed && (!cell.marks_gained.is_empty() || !cell.marks_lost.is_empty())
+            };
             for cell in comparison.cells.iter().filter(changed) {
                 table.push(&cell.name, [&cell.marks_gained, &cell.marks_lost].map(|marks| marks.join(", ")));
             }
@@ -198,15 +208,19 @@ fn unclear(comparison: &Comparison) -> Vec<Table> {
     tables
 }
 
-/// The figures with a verdict: the largest changes first where it is that something changed, else in the
-/// order of the report.
+/// The figures with a verdict, in the order of the report; where it is that something changed, the cells with
+/// the largest changes first.
 fn figures(comparison: &Comparison, verdict: Verdict) -> Vec<(&CellName, &Change)> {
-    let all = comparison.cells.iter().flat_map(|cell| cell.changes.iter().map(move |c| (&cell.name, c)));
-    let mut of: Vec<_> = all.filter(|(_, change)| change.verdict == verdict).collect();
+    let of = |change: &Change| change.verdict == verdict;
+    let mut cells: Vec<&CellChange> = comparison.cells.iter().collect();
     if matches!(verdict, Verdict::Worse | Verdict::Better) {
-        of.sort_by(|(_, a), (_, b)| words::size(b).total_cmp(&words::size(a)));
+        let largest = |cell: &CellChange| {
+            cell.changes.iter().filter(|change| of(change)).map(words::size).fold(0.0, f64::max)
+        };
+        cells.sort_by(|a, b| largest(b).total_cmp(&largest(a)));
     }
-    of
+    let all = cells.into_iter().flat_map(|cell| cell.changes.iter().map(move |change| (&cell.name, change)));
+    all.filter(|(_, change)| of(change)).collect()
 }
 
 /// How many rows each table of each report may show when `total` are shown: the most interesting first.
@@ -235,5 +249,5 @@ fn right(title: &str) -> Column {
 /// Reasons with a table of their own.
 const REASONS: usize = 8;
 
-/// Changes for the worse that are put into words above the tables.
+/// Cells that got worse and are put into words above the tables.
 const SENTENCES: usize = 5;

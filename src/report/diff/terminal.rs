@@ -3,7 +3,7 @@
 use anstyle::{AnsiColor, Style};
 
 use super::content::{Class, Column, Content, Group};
-use super::{Diff, words};
+use super::{Diff, Gate, words};
 use crate::compare::Difference;
 use crate::report::text::{MISSING, Side, cut, one_line};
 
@@ -86,17 +86,16 @@ impl Screen {
     }
 
     fn conclusion(&mut self, diff: &Diff) {
-        self.styled(
-            &words::counts(diff.reports.iter().map(|report| &report.comparison)),
-            Style::new().bold(),
-        );
-        let Some(limits) = &diff.limits else { return };
-        let breaches = diff.breaches();
-        let outcome = if breaches.is_empty() { "hold" } else { "are broken" };
-        let style = style(if breaches.is_empty() { Class::Better } else { Class::Worse });
-        self.styled(&format!("the limits {outcome}: {}", words::limits(limits)), style);
-        for line in &breaches {
-            self.line(&format!("  {line}"));
+        self.styled(&words::counts(diff.comparable_reports()), Style::new().bold());
+        let Some((gate, limits)) = diff.gate().zip(diff.limits.as_ref()) else { return };
+        let style = style(match gate {
+            Gate::Broken(_) => Class::Worse,
+            Gate::Holds => Class::Better,
+            Gate::Unjudged => Class::Unclear,
+        });
+        self.styled(&format!("{}: {}", gate.in_words(), words::limits(limits)), style);
+        if let Gate::Broken(breaches) = gate {
+            breaches.iter().for_each(|line| self.line(&format!("  {line}")));
         }
     }
 

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::content::{self, Class, Content, Table};
-use super::{Diff, words};
+use super::{Diff, Gate, words};
 use crate::compare::{Comparison, Difference, Side as Of};
 use crate::report::text::{self, MISSING, Side, code, cut, escape, one_line, table};
 
@@ -15,7 +15,7 @@ pub(in crate::report) struct View {
     /// How many figures have which verdict.
     counts: String,
     /// What the user asked to hold; `None` when nothing.
-    gate: Option<Gate>,
+    gate: Option<GateView>,
     /// What was left out to fit, and where it is; `None` when nothing was.
     shortened: Option<String>,
     /// Reports that one side alone has.
@@ -26,7 +26,8 @@ pub(in crate::report) struct View {
 }
 
 #[derive(Serialize)]
-struct Gate {
+struct GateView {
+    outcome: &'static str,
     limits: String,
     /// What breaks them; empty when they hold.
     breaches: Vec<String>,
@@ -78,15 +79,17 @@ struct Legend {
 pub(super) fn view(diff: &Diff, contents: &[Content<'_>], rows: usize, whole: &str) -> View {
     let dealt = content::deal(contents, rows);
     let all: usize = contents.iter().flat_map(|content| &content.tables).map(Table::len).sum();
+    let gate = diff.gate();
     let first = contents.first().map(|content| &content.report.comparison);
     View {
         base: code(&cut(&diff.base, NAME_LIMIT)),
         head: code(&cut(&diff.head, NAME_LIMIT)),
-        counts: words::counts(diff.reports.iter().map(|report| &report.comparison)),
-        gate: diff
-            .limits
-            .as_ref()
-            .map(|limits| Gate { limits: words::limits(limits), breaches: several(&diff.breaches()) }),
+        counts: words::counts(diff.comparable_reports()),
+        gate: gate.as_ref().zip(diff.limits.as_ref()).map(|(gate, limits)| GateView {
+            outcome: gate.in_words(),
+            limits: words::limits(limits),
+            breaches: if let Gate::Broken(breaches) = gate { several(breaches) } else { vec![] },
+        }),
         shortened: (rows < all).then(|| {
             format!(
                 "Shortened to fit: {rows} of {all} rows are shown, the most telling ones. The whole: {}",
@@ -115,8 +118,10 @@ fn report(diff: &Diff, content: &Content<'_>, dealt: &[usize]) -> ReportView {
         tolerated: differences(&comparison.tolerated),
         forced,
         relative_to: comparison.relative_to.as_deref().map(escape),
-        counts: (diff.reports.len() > 1).then(|| words::counts(std::iter::once(comparison))),
-        worst: content.worst.iter().map(|line| escape(line)).collect(),
+        counts: (diff.reports.len() > 1 && comparison.comparable())
+            .then(|| words::counts(std::iter::once(content.report))),
+        // What breaks a limit has been said.
+        worst: if diff.broken() { vec![] } else { content.worst.iter().map(|line| escape(line)).collect() },
         totals: (!content.tables.is_empty()).then(|| totals(comparison)),
         tables: content
             .tables

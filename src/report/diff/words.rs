@@ -1,7 +1,8 @@
 //! Owns how a comparison is put into words and figures: `req/s fell by 5.1 % (4.4 to 5.9 %)`.
 
+use super::Report;
 use crate::compare::gate::{Breach, Broken, Limits};
-use crate::compare::{CellName, Change, Comparison, Metric};
+use crate::compare::{CellName, Change, Metric};
 use crate::report::text::{self, MISSING};
 
 /// A cell, with its section where there are several: `Rust h1 10x10 (Plaintext)`.
@@ -120,17 +121,22 @@ pub(super) fn share(share: f64) -> String {
 }
 
 /// Counts of verdicts: `Of 44 figures: 2 worse, 1 better, 37 the same, 4 cannot tell`.
-pub(super) fn counts<'a>(comparisons: impl Iterator<Item = &'a Comparison>) -> String {
-    let (mut worse, mut better, mut same, mut unclear) = (0, 0, 0, 0);
-    for total in comparisons.flat_map(|comparison| &comparison.totals) {
-        worse += total.worse;
-        better += total.better;
-        same += total.same;
-        unclear += total.cannot_tell;
+pub(super) fn counts<'a>(reports: impl Iterator<Item = &'a Report>) -> String {
+    let (mut worse, mut better, mut same, mut unclear, mut any) = (0, 0, 0, 0, false);
+    for report in reports {
+        any = true;
+        for total in &report.comparison.totals {
+            worse += total.worse;
+            better += total.better;
+            same += total.same;
+            unclear += total.cannot_tell;
+        }
     }
     let all = worse + better + same + unclear;
-    if all == 0 {
-        return "No figure is on both sides".into();
+    match all {
+        0 if !any => return "Nothing can be compared".into(),
+        0 => return "No figure is on both sides".into(),
+        _ => {}
     }
     let parts = [(worse, "worse"), (better, "better"), (same, "the same"), (unclear, "cannot tell")];
     let parts = parts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
