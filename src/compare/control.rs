@@ -1,12 +1,23 @@
 //! Owns what an unchanged control says of a comparison made in the same rounds: where the control itself
 //! moved, the machine did, and nothing can be said of the figures beside it.
 
+use serde::Serialize;
+
 use super::{Comparison, Metric, Verdict, judge};
 
-/// Takes back the verdicts on every figure in which `control`, a comparison of two servers that are the
-/// same, has a change beyond the margin; returns these figures. An A/A comparison of which nothing moved
-/// says that the rounds could be trusted, not that they were many enough.
-pub fn withhold(comparison: &mut Comparison, control: &Comparison) -> Vec<Metric> {
+/// A server that was the same all the time, measured twice in each round beside what is compared.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Control {
+    /// What it is, for people.
+    pub name: String,
+    /// The figures in which it seems to have changed: there the machine did, and no verdict stands.
+    pub moved: Vec<Metric>,
+}
+
+/// Takes back the verdicts on every figure in which `control`, a comparison of two measurements of one
+/// server, has a change, and keeps what was found under `name`. That nothing moved says the rounds can be
+/// trusted, not that they are enough.
+pub fn withhold(comparison: &mut Comparison, name: &str, control: &Comparison) {
     let changes = || control.cells.iter().flat_map(|cell| &cell.changes);
     let called = |metric: &Metric| {
         changes().any(|c| c.metric == *metric && matches!(c.verdict, Verdict::Better | Verdict::Worse))
@@ -19,7 +30,7 @@ pub fn withhold(comparison: &mut Comparison, control: &Comparison) -> Vec<Metric
         }
     }
     comparison.totals = judge::totals(&comparison.cells);
-    moved
+    comparison.control = Some(Control { name: name.to_owned(), moved });
 }
 
 #[cfg(test)]
@@ -70,6 +81,7 @@ mod tests {
             base: side(),
             head: side(),
             relative_to: None,
+            control: None,
             margin: 0.02,
             level: 0.05,
             differing: vec![],
@@ -93,7 +105,8 @@ mod tests {
         ] {
             let mut compared = comparison(&before);
             let control: Vec<_> = Metric::ALL.into_iter().zip(control).collect();
-            assert_eq!(withhold(&mut compared, &comparison(&control)), moved);
+            withhold(&mut compared, "the control", &comparison(&control));
+            assert_eq!(compared.control, Some(Control { name: "the control".into(), moved }));
             let changes = &compared.cells[0].changes;
             assert_eq!(changes.iter().map(|change| change.verdict).collect::<Vec<_>>(), after);
             let known = |c: &Change| c.reason.is_some() == (c.verdict == CannotTell);
