@@ -130,9 +130,14 @@ impl Repository {
     /// # Errors
     /// No such commit, or no room.
     pub fn worktree(&self, commit: &str) -> Result<Worktree, GitError> {
-        let folder = tempfile::Builder::new().prefix("bench-worktree.").tempdir().map_err(|error| {
-            GitError(format!("no folder for a worktree can be made: {error}; set TMPDIR"))
-        })?;
+        // Servers that run as another user may enter it.
+        let folder = tempfile::Builder::new()
+            .prefix("bench-worktree.")
+            .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o755))
+            .tempdir()
+            .map_err(|error| {
+                GitError(format!("no folder for a worktree can be made: {error}; set TMPDIR"))
+            })?;
         let path = folder.path().join("tree");
         let remover = remover(&self.root, &path, folder.path())?;
         // Whatever happens from here on, it is the child that removes the folder.

@@ -161,7 +161,12 @@ fn a_revision_is_measured_against_the_working_tree_there_and_back() {
     let compared: Vec<_> =
         cells.iter().map(|cell| (cell["server"].as_str(), cell["cell"].as_str())).collect();
     assert_eq!(compared, [(Some("one"), Some("h1 1x1")), (Some("one"), Some("h1 2x1"))]);
-    assert_eq!(document["reports"][0]["missing"].as_array().map(Vec::len), Some(0));
+    let report = &document["reports"][0];
+    assert_eq!(report["missing"].as_array().map(Vec::len), Some(0));
+    // Two rounds call no change, also none of the control.
+    assert_eq!(report["control"], serde_json::json!({ "name": "control (base again)", "moved": [] }));
+    assert_eq!((&report["base"]["name"], &report["base"]["commit"]), (&"base (HEAD~1)".into(), &base.into()));
+    assert_eq!(report["head"]["name"], "head (the working tree)");
 }
 
 #[test]

@@ -91,6 +91,8 @@ struct PlanServer {
     /// Fixed, or `null` when allocated at the start.
     port: Option<u16>,
     tls_port: Option<u16>,
+    /// Worker threads of its own, or `null` for those of all servers.
+    workers: Option<u32>,
     /// Why its cells will be n/a.
     missing: Option<String>,
 }
@@ -209,6 +211,7 @@ impl PlanServer {
             dir: spec.dir.clone(),
             port: spec.port,
             tls_port: spec.tls_port,
+            workers: spec.workers,
             missing,
         }
     }
@@ -220,7 +223,13 @@ impl PlanServer {
             (None, Some(tls)) => format!("port allocated, TLS {tls}"),
             (Some(port), Some(tls)) => format!("port {port}, TLS {tls}"),
         };
-        vec![self.name.clone(), self.label.clone(), self.protocols.join(", "), ports, shell(&self.command)]
+        let workers = match self.workers {
+            None => String::new(),
+            Some(1) => ", 1 worker thread".to_owned(),
+            Some(workers) => format!(", {workers} worker threads"),
+        };
+        let how = ports + &workers;
+        vec![self.name.clone(), self.label.clone(), self.protocols.join(", "), how, shell(&self.command)]
     }
 }
 
