@@ -166,7 +166,7 @@ impl Drop for Worktree {
 /// Starts the child that removes a worktree and its folder as soon as this process closes the pipe to it,
 /// or is gone. It stands in a process group of its own, where Ctrl-C does not reach it.
 fn remover(repository: &Path, worktree: &Path, folder: &Path) -> Result<Child, GitError> {
-    Command::new("sh")
+    command("sh")
         .args(["-c", REMOVE, "sh"])
         .args([repository, worktree, folder])
         .current_dir("/")
@@ -178,13 +178,18 @@ fn remover(repository: &Path, worktree: &Path, folder: &Path) -> Result<Child, G
         .map_err(|error| GitError(format!("`sh`, which removes worktrees, cannot be started: {error}")))
 }
 
-/// Runs `git` in a folder and returns what it printed.
-fn git<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(folder: &Path, args: I) -> Result<Vec<u8>, GitError> {
-    let mut command = Command::new("git");
-    // Inside of a hook git is told of another repository through these.
+/// A program that is `git` or calls it. Inside of a hook git is told of another repository by variables.
+fn command(program: &str) -> Command {
+    let mut command = Command::new(program);
     for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"] {
         command.env_remove(name);
     }
+    command
+}
+
+/// Runs `git` in a folder and returns what it printed.
+fn git<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(folder: &Path, args: I) -> Result<Vec<u8>, GitError> {
+    let mut command = command("git");
     let output =
         command.arg("-C").arg(folder).args(args).env("LC_ALL", "C").output().map_err(|error| {
             GitError(format!("`git` cannot be started: {error}; install it, or name files"))

@@ -69,7 +69,7 @@ impl Found<'_> {
         })?;
         let (base, base_tree) = self.revision("--base", BASE, &repository, &dir, base)?;
         let Some(head) = head else {
-            let head = named(self.tested.clone(), HEAD, "head (the working tree)");
+            let head = version(self.tested.clone(), HEAD, "the working tree");
             return Ok(Versions { base, head, _worktrees: vec![base_tree] });
         };
         let (head, head_tree) = self.revision("--head", HEAD, &repository, &dir, head)?;
@@ -105,7 +105,7 @@ impl Found<'_> {
             ));
         }
         let spec = ServerSpec { revision: Some(commit), ..spec };
-        Ok((named(spec, name, &format!("{name} ({revision})")), worktree))
+        Ok((version(spec, name, revision), worktree))
     }
 
     /// The server with another folder in the place of its own.
@@ -119,7 +119,7 @@ impl Found<'_> {
         let of = of.canonicalize().unwrap_or(of);
         let spec =
             self.described(option, &shown.to_string(), &InPlace { of: &of, stands: &stands }, &stands)?;
-        Ok(named(spec, name, &format!("{name} ({shown})")))
+        Ok(version(spec, name, &shown.to_string()))
     }
 
     /// The server as the scenario describes it when one folder stands in the place of another: its
@@ -146,7 +146,7 @@ impl Found<'_> {
         let overrides = Overrides { servers: vec![self.tested.name.clone()], ..Overrides::default() };
         let checked = scenario::check(&scenario, &read, self.machine, &overrides)
             .map_err(|error| told(error.to_string()))?;
-        let spec = checked.scenario.servers.into_iter().next();
+        let spec = checked.scenario.servers.into_iter().find(|spec| spec.name == self.tested.name);
         let spec = spec.ok_or_else(|| told(format!("there is no server {}", self.tested.name)))?;
         Ok(ServerSpec { dir: dir.to_string_lossy().into_owned(), ..spec })
     }
@@ -164,8 +164,15 @@ impl Found<'_> {
             let absolute = absolute.map_err(|error| format!("{option} {program}: {error}"))?;
             *program = absolute.to_string_lossy().into_owned();
         }
-        Ok(named(spec, name, &format!("{name} ({command})")))
+        Ok(version(spec, name, command))
     }
+}
+
+/// A version as tables name it: with what the command line says it is, where that is short.
+fn version(spec: ServerSpec, name: &str, told: &str) -> ServerSpec {
+    let short = told.chars().count() <= LABEL_LIMIT && !told.contains(char::is_control);
+    let label = if short { format!("{name} ({told})") } else { name.to_owned() };
+    named(spec, name, &label)
 }
 
 impl InPlace<'_> {
@@ -174,3 +181,6 @@ impl InPlace<'_> {
         path.strip_prefix(self.of).ok().map(|rest| self.stands.join(rest))
     }
 }
+
+/// Characters of a revision, folder or command in the label of a version.
+const LABEL_LIMIT: usize = 60;
