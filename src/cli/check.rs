@@ -97,6 +97,8 @@ struct PlanServer {
     tls_port: Option<u16>,
     /// What is to succeed before it may be best.
     gate: Option<PlanGate>,
+    /// Worker threads of its own, or `null` for those of all servers.
+    workers: Option<u32>,
     /// Why its cells will be n/a.
     missing: Option<String>,
 }
@@ -353,6 +355,7 @@ impl PlanServer {
                 deadline_s: gate.deadline.as_secs_f64(),
                 missing: missing_of(&gate.requires, &spec.dir, gate.env.get("PATH")),
             }),
+            workers: spec.workers,
             missing,
         }
     }
@@ -364,7 +367,13 @@ impl PlanServer {
             (None, Some(tls)) => format!("port allocated, TLS {tls}"),
             (Some(port), Some(tls)) => format!("port {port}, TLS {tls}"),
         };
-        vec![self.name.clone(), self.label.clone(), self.protocols.join(", "), ports, shell(&self.command)]
+        let workers = match self.workers {
+            None => String::new(),
+            Some(1) => ", 1 worker thread".to_owned(),
+            Some(workers) => format!(", {workers} worker threads"),
+        };
+        let how = ports + &workers;
+        vec![self.name.clone(), self.label.clone(), self.protocols.join(", "), how, shell(&self.command)]
     }
 }
 

@@ -32,6 +32,7 @@ pub use expand::TEMPLATES;
 pub use file::FORMAT;
 pub use model::*;
 pub use pin::{Split, format_cpus, parse_cpus, split};
+pub use servers::started_by;
 pub use tools::{
     FigureSpec, GENERATOR_PLACEHOLDERS, GateSpec, GeneratorSpec, LatencyUnit, OWN_PROGRAM, OutputSpec,
     PROTOCOL_FLAGS, Pattern, ProbeSpec, protocol_flags,
