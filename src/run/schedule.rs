@@ -253,7 +253,7 @@ mod tests {
             };
             prop_assert!((1..servers).all(|server| drift(server) == drift(0)));
             let begun = |server| rounds.iter().filter(|round| round[0] == server).count();
-            if pairs as usize % servers == 0 {
+            if (pairs as usize).is_multiple_of(servers) {
                 prop_assert!((0..servers).all(|server| begun(server) == rounds.len() / servers));
             }
         }
