@@ -8,7 +8,7 @@ use bench::results::*;
 use super::build::*;
 
 /// Two servers, one of which failed its gate; five generators, one of which is absent; probes of every end.
-pub fn odd() -> Results {
+pub(crate) fn odd() -> Results {
     let mut results = empty();
     results.title = "Load generators compared".into();
     results.template = "generators".into();
