@@ -11,8 +11,8 @@ use serde::Serialize;
 
 use super::{RenderError, render};
 use crate::compare::Comparison;
-use crate::compare::gate::{Broken, Limits};
-use content::Content;
+use crate::compare::gate::Limits;
+use content::{Content, Table};
 pub use room::Room;
 pub(super) use view::View;
 
@@ -54,22 +54,54 @@ impl Diff {
     /// True when what the user asked to hold does not: a figure is worse by a limit or more, a cell or a
     /// report is missing or failed.
     pub fn broken(&self) -> bool {
-        self.limits.is_some() && !self.breaches().is_empty()
+        matches!(self.gate(), Some(Gate::Broken(_)))
     }
 
-    /// What breaks the limits, in words; nothing without limits.
-    fn breaches(&self) -> Vec<String> {
-        let Some(limits) = &self.limits else { return Vec::new() };
+    /// What became of the limits; `None` without any.
+    fn gate(&self) -> Option<Gate> {
+        let limits = self.limits.as_ref()?;
         let several = self.reports.len() > 1;
-        let reports = self.missing.iter().map(|file| format!("{file} is missing"));
-        let cells = self.reports.iter().filter(|report| report.comparison.comparable()).flat_map(|report| {
-            let of = |broken: &Broken<'_>| match several {
-                true => format!("{}: {}", report.file, words::broken(broken)),
-                false => words::broken(broken),
-            };
-            limits.broken(&report.comparison).iter().map(of).collect::<Vec<_>>()
-        });
-        reports.chain(cells).collect()
+        let mut breaches: Vec<String> =
+            self.missing.iter().map(|file| format!("{file} is missing")).collect();
+        for report in self.comparable_reports() {
+            for broken in limits.broken(&report.comparison) {
+                let of = if several { format!("{}: ", report.file) } else { String::new() };
+                breaches.push(format!("{of}{}", words::broken(&broken)));
+            }
+        }
+        let judged = |report: &Report| {
+            let totals = report.comparison.totals.iter();
+            totals.map(|total| total.worse + total.better + total.same).sum::<usize>() > 0
+        };
+        Some(match breaches.is_empty() {
+            false => Gate::Broken(breaches),
+            true if self.comparable() && self.reports.iter().any(judged) => Gate::Holds,
+            true => Gate::Unjudged,
+        })
+    }
+
+    fn comparable_reports(&self) -> impl Iterator<Item = &Report> {
+        self.reports.iter().filter(|report| report.comparison.comparable())
+    }
+}
+
+/// What became of the limits of a comparison.
+enum Gate {
+    /// What breaks them, in words.
+    Broken(Vec<String>),
+    /// Nothing does.
+    Holds,
+    /// There is no verdict that could.
+    Unjudged,
+}
+
+impl Gate {
+    fn in_words(&self) -> &'static str {
+        match self {
+            Self::Broken(_) => "The limits are broken",
+            Self::Holds => "The limits hold",
+            Self::Unjudged => "Nothing could be judged by the limits",
+        }
     }
 }
 
@@ -80,7 +112,7 @@ impl Diff {
 /// The template is broken.
 pub fn markdown(diff: &Diff, room: Option<Room>, whole: &str) -> Result<String, RenderError> {
     let contents: Vec<Content<'_>> = diff.reports.iter().map(|report| Content::of(report, diff)).collect();
-    let rows = contents.iter().flat_map(|content| &content.tables).map(|table| table.rows.len()).sum();
+    let rows = contents.iter().flat_map(|content| &content.tables).map(Table::len).sum();
     let draw = |rows: usize| render::diff(&view::view(diff, &contents, rows, whole));
     match room {
         None => draw(rows),
@@ -100,16 +132,23 @@ pub fn json(diff: &Diff) -> String {
         base: &'a str,
         head: &'a str,
         comparable: bool,
-        fails: Option<Vec<String>>,
+        limits: Option<&'static str>,
+        breaches: Vec<String>,
         reports: &'a [Report],
         missing_reports: &'a [String],
         new_reports: &'a [String],
     }
+    let gate = diff.gate();
     let document = Document {
         base: &diff.base,
         head: &diff.head,
         comparable: diff.comparable(),
-        fails: diff.limits.is_some().then(|| diff.breaches()),
+        limits: gate.as_ref().map(|gate| match gate {
+            Gate::Broken(_) => "broken",
+            Gate::Holds => "hold",
+            Gate::Unjudged => "unjudged",
+        }),
+        breaches: if let Some(Gate::Broken(breaches)) = gate { breaches } else { vec![] },
         reports: &diff.reports,
         missing_reports: &diff.missing,
         new_reports: &diff.new,

@@ -6,6 +6,7 @@ mod generators;
 mod handshake;
 mod health;
 mod ratio;
+mod runs;
 mod workers;
 
 pub(super) use workers::worker_threads;
@@ -19,6 +20,8 @@ use crate::results::{
     Resumption, SectionKind, SectionRecord, ServerRecord, Summary, Verdict,
 };
 use crate::units::group_thousands;
+
+pub(super) use self::runs::Runs;
 
 /// The cells of a section that share a table: servers, or the generators of one, down, cells across.
 pub(super) struct Sheet<'a> {
@@ -280,6 +283,16 @@ impl<'a> Sheet<'a> {
             }
         }
         reasons
+    }
+
+    /// Every round as a row; `None` for a section that does not ask for it.
+    pub(super) fn runs(&self) -> Option<Runs> {
+        runs::runs(self)
+    }
+
+    /// What each server answered, by its label.
+    pub(super) fn answers(&self) -> Vec<(String, String)> {
+        runs::answers(self)
     }
 
     /// The places of a ratio at which both protocols are equal within noise, by name.

@@ -13,6 +13,7 @@ const REPORTS: &[(&str, &str)] = &[
     ("http", include_str!("../../templates/http.md.j2")),
     ("http2", include_str!("../../templates/http2.md.j2")),
     ("http3", include_str!("../../templates/http3.md.j2")),
+    ("encodings", include_str!("../../templates/encodings.md.j2")),
     ("generators", include_str!("../../templates/generators.md.j2")),
 ];
 

@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use super::grid::{self, Blank, Grid, Sheet, Shown, Tie};
+use super::grid::{self, Blank, Grid, Runs, Sheet, Shown, Tie};
 use super::marks::{self, Mark};
 use super::text::{self, MISSING, Side, code, escape, table};
 use super::tools::{self, Told};
@@ -59,6 +59,8 @@ struct SectionView {
     concurrency: u32,
     /// The two protocols of a ratio.
     pair: Option<PairView>,
+    /// Header fields of its requests; `None` without any.
+    headers: Option<String>,
     tables: Vec<TableView>,
 }
 
@@ -89,6 +91,21 @@ struct TableView {
     /// Places of a ratio at which both protocols are equal within noise.
     even: Option<String>,
     blanks: Vec<BlankView>,
+    /// What each server answered; `None` where that was not looked at.
+    answers: Option<String>,
+    /// Every round; `None` where the section does not ask for them.
+    runs: Option<RunsView>,
+}
+
+/// The rounds of a table.
+#[derive(Serialize)]
+struct RunsView {
+    rounds: String,
+    /// `None` when no round has a rate.
+    over: Option<String>,
+    missing: Vec<String>,
+    /// Too long to stand open.
+    folded: bool,
 }
 
 #[derive(Serialize)]
@@ -446,6 +463,7 @@ fn section_view(results: &Results, section: &SectionRecord) -> SectionView {
             }
             _ => None,
         },
+        headers: headers(section),
         tables: sheets.iter().map(|sheet| table_view(results, sheet)).collect(),
     }
 }
@@ -462,6 +480,31 @@ fn table_view(results: &Results, sheet: &Sheet<'_>) -> TableView {
         ties: ties(sheet),
         even: even(sheet),
         blanks: sheet.blanks().iter().map(blank_view).collect(),
+        answers: answers(sheet),
+        runs: sheet.runs().map(|runs| runs_view(&runs)),
+    }
+}
+
+fn headers(section: &SectionRecord) -> Option<String> {
+    let fields = section.headers.iter().map(|field| code(&format!("{}: {}", field.name, field.value)));
+    let fields: Vec<String> = fields.collect();
+    (!fields.is_empty()).then(|| fields.join(", "))
+}
+
+fn answers(sheet: &Sheet<'_>) -> Option<String> {
+    let answers = sheet.answers();
+    let each = answers.iter().map(|(label, answer)| format!("{}: {}", escape(label), escape(answer)));
+    let each: Vec<String> = each.collect();
+    (!each.is_empty()).then(|| each.join("; "))
+}
+
+fn runs_view(runs: &Runs) -> RunsView {
+    let rows = |grid: &Grid| grid.groups.iter().map(|group| group.rows.len()).sum::<usize>();
+    RunsView {
+        rounds: grid_table(&runs.rounds, "Server"),
+        over: (rows(&runs.over) > 0).then(|| grid_table(&runs.over, "Server")),
+        missing: runs.missing.iter().map(|line| escape(&text::cut(line, REASON_LIMIT))).collect(),
+        folded: rows(&runs.rounds) > OPEN_ROWS,
     }
 }
 
@@ -627,3 +670,5 @@ fn pairs(item: &str, rows: Vec<(String, String)>) -> String {
 /// Log lines shown with a failure; the JSON holds the others.
 const LOG_LINES: usize = 8;
 const REASON_LIMIT: usize = 600;
+/// Rounds that stand open below a table; more are folded.
+const OPEN_ROWS: usize = 20;

@@ -584,7 +584,8 @@ pub struct Answer {
     /// What is wrong with it; `null` when its decoded body is the expected one.
     pub problem: Option<String>,
     /// True when a second answer had the same bytes, so that every answer of the window is compared with
-    /// them; false: only status and framing are checked in the window.
+    /// them; false: a coded one is checked for status and framing alone in the window, one without a coding
+    /// for what the scenario expects.
     pub repeats: bool,
 }
 

@@ -160,6 +160,19 @@ pub fn spread(values: &[f64]) -> Option<f64> {
     Some((high - low) / 2.0 / middle)
 }
 
+/// Arithmetic mean; `None` of nothing.
+pub fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+/// Standard deviation of a sample, which estimates that of further rounds: the squares are divided by one less
+/// than there are values. `None` with fewer than two.
+pub fn deviation(values: &[f64]) -> Option<f64> {
+    let mean = mean(values).filter(|_| values.len() > 1)?;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    Some((squares / (values.len() - 1) as f64).sqrt())
+}
+
 /// N_eff, the requests in flight on average: rate × **mean** latency (Little's law, L = λW). The
 /// median latency would not do: it ignores the tail that holds the requests up.
 ///

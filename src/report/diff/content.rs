@@ -10,23 +10,28 @@ pub(super) struct Content<'a> {
     pub report: &'a Report,
     /// In the order of [`Class::ALL`]; none is empty.
     pub tables: Vec<Table>,
-    /// The largest changes for the worse, in words.
+    /// The cells with the largest changes for the worse, in words.
     pub worst: Vec<String>,
-    /// Why there are figures without a verdict, with the number of those, the most frequent first.
-    pub reasons: Vec<(String, usize)>,
 }
 
 /// Rows of one class. Cells are plain text of foreign origin.
 pub(super) struct Table {
     pub class: Class,
+    /// Why its figures have no verdict.
+    pub reason: Option<String>,
     pub columns: Vec<Column>,
+    pub groups: Vec<Group>,
+}
+
+/// Rows of one section.
+pub(super) struct Group {
+    pub section: String,
     pub rows: Vec<Vec<String>>,
 }
 
 /// A column of a table.
-#[derive(Clone, Copy)]
 pub(super) struct Column {
-    pub title: &'static str,
+    pub title: String,
     pub side: Side,
 }
 
@@ -72,119 +77,150 @@ impl<'a> Content<'a> {
     pub(super) fn of(report: &'a Report, diff: &Diff) -> Self {
         let comparison = &report.comparison;
         if !comparison.comparable() && !diff.forced {
-            return Self { report, tables: Vec::new(), worst: Vec::new(), reasons: Vec::new() };
+            return Self { report, tables: Vec::new(), worst: Vec::new() };
         }
-        let layout = Layout {
-            sections: several_sections(comparison),
-            ratio: comparison.relative_to.is_some(),
-            level: comparison.level,
-        };
         let mut tables: Vec<Table> =
-            Class::ALL.into_iter().map(|class| layout.table(class, comparison)).collect();
-        tables.retain(|table| !table.rows.is_empty());
-        let worst = figures(comparison, Verdict::Worse).into_iter().take(SENTENCES).map(|(name, change)| {
-            format!("{}: {}", words::cell(name, layout.sections), words::change(change))
-        });
-        Self { report, worst: worst.collect(), reasons: reasons(comparison), tables }
-    }
-}
-
-/// How the tables of one report are laid out.
-struct Layout {
-    /// True when cells are told apart by their sections.
-    sections: bool,
-    /// True when figures are ratios to a control's.
-    ratio: bool,
-    /// What intervals are at.
-    level: f64,
-}
-
-impl Layout {
-    fn table(&self, class: Class, comparison: &Comparison) -> Table {
-        let of = |verdict| figures(comparison, verdict);
-        let (columns, rows) = match class {
-            Class::Worse => self.changes(of(Verdict::Worse), false),
-            Class::Better => self.changes(of(Verdict::Better), false),
-            Class::Unclear => self.changes(of(Verdict::CannotTell), true),
-            Class::Same => self.changes(of(Verdict::Same), false),
-            Class::Missing => {
-                let missing = comparison.missing.iter().map(|name| (name, "missing"));
-                let failed = comparison.cells.iter().filter(|cell| cell.failed);
-                let both = missing.chain(failed.map(|cell| (&cell.name, "failed")));
-                (vec![left("Head")], both.map(|(name, what)| self.row(name, [what.into()])).collect())
+            Class::ALL.into_iter().flat_map(|class| tables(class, comparison)).collect();
+        tables.retain(|table| table.len() > 0);
+        let mut worst: Vec<(&CellName, Vec<String>)> = Vec::new();
+        for (name, change) in figures(comparison, Verdict::Worse) {
+            let change = words::change(change);
+            match worst.last_mut() {
+                Some((last, changes)) if *last == name => changes.push(change),
+                _ => worst.push((name, vec![change])),
             }
-            Class::Marks => {
-                let changed = comparison
-                    .cells
-                    .iter()
-                    .filter(|c| !c.marks_gained.is_empty() || !c.marks_lost.is_empty());
-                let row = |cell: &CellChange| {
-                    self.row(&cell.name, [&cell.marks_gained, &cell.marks_lost].map(|marks| marks.join(", ")))
-                };
-                (vec![left("Gained"), left("Lost")], changed.map(row).collect())
-            }
-            Class::New => (vec![], comparison.new.iter().map(|name| self.row(name, [])).collect()),
-        };
-        let mut all = if self.sections { vec![left("Section")] } else { vec![] };
-        all.push(left("Cell"));
-        all.extend(columns);
-        Table { class, columns: all, rows }
-    }
-
-    fn changes(&self, changes: Vec<(&CellName, &Change)>, reasons: bool) -> (Vec<Column>, Vec<Vec<String>>) {
-        let mut columns =
-            vec![left("Figure"), right("Base"), right("Head"), right("Change"), right("Interval")];
-        columns.extend(reasons.then_some(left("Why")));
-        let row = |(name, change): (&CellName, &Change)| {
-            let figure = |value| words::figure(change.metric, value, self.ratio);
-            let figures = [
-                words::title(change.metric, self.ratio).to_owned(),
-                figure(change.base),
-                figure(change.head),
-                words::signed(change.change),
-                words::interval(change, self.level),
-            ];
-            let reason = reasons.then(|| change.reason.clone().unwrap_or_default());
-            self.row(name, figures.into_iter().chain(reason))
-        };
-        (columns, changes.into_iter().map(row).collect())
-    }
-
-    fn row(&self, name: &CellName, figures: impl IntoIterator<Item = String>) -> Vec<String> {
-        let section = self.sections.then(|| name.section.clone());
-        section.into_iter().chain([words::cell(name, false)]).chain(figures).collect()
+        }
+        let worst = worst.into_iter().take(SENTENCES);
+        let worst =
+            worst.map(|(name, changes)| format!("{}: {}", words::cell(name, true), changes.join("; ")));
+        Self { report, worst: worst.collect(), tables }
     }
 }
 
-/// The figures with a verdict: the largest changes first where it is that something changed, else in the
-/// order of the report.
-fn figures(comparison: &Comparison, verdict: Verdict) -> Vec<(&CellName, &Change)> {
-    let all = comparison.cells.iter().flat_map(|cell| cell.changes.iter().map(move |c| (&cell.name, c)));
-    let mut of: Vec<_> = all.filter(|(_, change)| change.verdict == verdict).collect();
-    if matches!(verdict, Verdict::Worse | Verdict::Better) {
-        of.sort_by(|(_, a), (_, b)| words::size(b).total_cmp(&words::size(a)));
+impl Table {
+    fn new(class: Class, columns: Vec<Column>) -> Self {
+        let columns = std::iter::once(left("Cell")).chain(columns).collect();
+        Self { class, reason: None, columns, groups: Vec::new() }
     }
-    of
-}
 
-fn reasons(comparison: &Comparison) -> Vec<(String, usize)> {
-    let mut reasons: Vec<(String, usize)> = Vec::new();
-    for (_, change) in figures(comparison, Verdict::CannotTell) {
-        let reason = change.reason.as_deref().unwrap_or("no reason is given");
-        match reasons.iter_mut().find(|(known, _)| known == reason) {
-            Some((_, count)) => *count += 1,
-            None => reasons.push((reason.to_owned(), 1)),
+    /// Number of its rows.
+    pub(super) fn len(&self) -> usize {
+        self.groups.iter().map(|group| group.rows.len()).sum()
+    }
+
+    /// `Worse (2)`, `Cannot tell (8): one round says nothing about noise`.
+    pub(super) fn heading(&self) -> String {
+        let heading = format!("{} ({})", self.class.heading(), self.len());
+        match &self.reason {
+            Some(reason) => format!("{heading}: {reason}"),
+            None => heading,
         }
     }
-    reasons.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    reasons
+
+    /// Adds a row to those of its section.
+    fn push(&mut self, name: &CellName, figures: impl IntoIterator<Item = String>) {
+        let row = std::iter::once(words::cell(name, false)).chain(figures).collect();
+        match self.groups.iter_mut().find(|group| group.section == name.section) {
+            Some(group) => group.rows.push(row),
+            None => self.groups.push(Group { section: name.section.clone(), rows: vec![row] }),
+        }
+    }
 }
 
-fn several_sections(comparison: &Comparison) -> bool {
-    let cells = comparison.cells.iter().map(|cell| &cell.name);
-    let mut names = cells.chain(&comparison.missing).chain(&comparison.new);
-    let Some(first) = names.next() else { return false };
-    names.any(|name| name.section != first.section)
+/// The tables of a class: one, or of figures without a verdict one for each reason.
+fn tables(class: Class, comparison: &Comparison) -> Vec<Table> {
+    match class {
+        Class::Worse => vec![changes(class, comparison, &figures(comparison, Verdict::Worse))],
+        Class::Better => vec![changes(class, comparison, &figures(comparison, Verdict::Better))],
+        Class::Same => vec![changes(class, comparison, &figures(comparison, Verdict::Same))],
+        Class::Unclear => unclear(comparison),
+        Class::Missing => {
+            let mut table = Table::new(class, vec![left("On the head")]);
+            comparison.missing.iter().for_each(|name| table.push(name, ["missing".into()]));
+            let failed = comparison.cells.iter().filter(|cell| cell.failed);
+            failed.for_each(|cell| table.push(&cell.name, ["failed".into()]));
+            vec![table]
+        }
+        Class::Marks => {
+            let mut table = Table::new(class, vec![left("Gained"), left("Lost")]);
+            let changed = |cell: &&CellChange| {
+                !cell.failed && (!cell.marks_gained.is_empty() || !cell.marks_lost.is_empty())
+            };
+            for cell in comparison.cells.iter().filter(changed) {
+                table.push(&cell.name, [&cell.marks_gained, &cell.marks_lost].map(|marks| marks.join(", ")));
+            }
+            vec![table]
+        }
+        Class::New => {
+            let mut table = Table::new(class, vec![]);
+            comparison.new.iter().for_each(|name| table.push(name, []));
+            vec![table]
+        }
+    }
+}
+
+fn changes(class: Class, comparison: &Comparison, changes: &[(&CellName, &Change)]) -> Table {
+    let level = 1.0 - comparison.level;
+    let mut confidences = changes.iter().filter_map(|(_, change)| change.confidence);
+    let first = confidences.next().map_or(level, |first| first.min(level));
+    // Said once where it is the same for all.
+    let confidence =
+        if confidences.all(|c| words::share(c.min(level)) == words::share(first)) { first } else { level };
+    let interval = format!("{} interval", words::share(confidence));
+    let columns = [left("Figure"), right("Base"), right("Head"), right("Change"), right(&interval)];
+    let mut table = Table::new(class, columns.into());
+    let ratio = comparison.relative_to.is_some();
+    for (name, change) in changes {
+        let figure = |value| words::figure(change.metric, value, ratio);
+        let row = [
+            words::title(change.metric, ratio).to_owned(),
+            figure(change.base),
+            figure(change.head),
+            words::signed(change.change),
+            words::interval(change, confidence),
+        ];
+        table.push(name, row);
+    }
+    table
+}
+
+/// Figures without a verdict, the most frequent reason first; rare ones share a table when there are many.
+fn unclear(comparison: &Comparison) -> Vec<Table> {
+    let mut reasons: Vec<(&str, Vec<(&CellName, &Change)>)> = Vec::new();
+    for figure in figures(comparison, Verdict::CannotTell) {
+        let reason = figure.1.reason.as_deref().unwrap_or("no reason is given");
+        match reasons.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, figures)) => figures.push(figure),
+            None => reasons.push((reason, vec![figure])),
+        }
+    }
+    reasons.sort_by_key(|(_, figures)| std::cmp::Reverse(figures.len()));
+    let rare = reasons.split_off(REASONS.min(reasons.len()));
+    let table = |reason: &str, figures: &[(&CellName, &Change)]| Table {
+        reason: Some(reason.to_owned()),
+        ..changes(Class::Unclear, comparison, figures)
+    };
+    let mut tables: Vec<Table> = reasons.iter().map(|(reason, figures)| table(reason, figures)).collect();
+    if let Some((reason, _)) = rare.first() {
+        let figures: Vec<_> = rare.iter().flat_map(|(_, figures)| figures.iter().copied()).collect();
+        tables.push(table(&format!("{} rarer reasons, such as: {reason}", rare.len()), &figures));
+    }
+    tables
+}
+
+/// The figures with a verdict, in the order of the report; where it is that something changed, the cells with
+/// the largest changes first.
+fn figures(comparison: &Comparison, verdict: Verdict) -> Vec<(&CellName, &Change)> {
+    let of = |change: &Change| change.verdict == verdict;
+    let mut cells: Vec<&CellChange> = comparison.cells.iter().collect();
+    if matches!(verdict, Verdict::Worse | Verdict::Better) {
+        let largest = |cell: &CellChange| {
+            cell.changes.iter().filter(|change| of(change)).map(words::size).fold(0.0, f64::max)
+        };
+        cells.sort_by(|a, b| largest(b).total_cmp(&largest(a)));
+    }
+    let all = cells.into_iter().flat_map(|cell| cell.changes.iter().map(move |change| (&cell.name, change)));
+    all.filter(|(_, change)| of(change)).collect()
 }
 
 /// How many rows each table of each report may show when `total` are shown: the most interesting first.
@@ -194,7 +230,7 @@ pub(super) fn deal(contents: &[Content<'_>], total: usize) -> Vec<Vec<usize>> {
     for class in Class::ALL {
         for (content, dealt) in contents.iter().zip(&mut dealt) {
             for (table, shown) in content.tables.iter().zip(dealt).filter(|(table, _)| table.class == class) {
-                *shown = table.rows.len().min(left);
+                *shown = table.len().min(left);
                 left -= *shown;
             }
         }
@@ -202,13 +238,16 @@ pub(super) fn deal(contents: &[Content<'_>], total: usize) -> Vec<Vec<usize>> {
     dealt
 }
 
-fn left(title: &'static str) -> Column {
-    Column { title, side: Side::Left }
+fn left(title: &str) -> Column {
+    Column { title: title.into(), side: Side::Left }
 }
 
-fn right(title: &'static str) -> Column {
-    Column { title, side: Side::Right }
+fn right(title: &str) -> Column {
+    Column { title: title.into(), side: Side::Right }
 }
 
-/// Changes for the worse that are put into words above the tables.
+/// Reasons with a table of their own.
+const REASONS: usize = 8;
+
+/// Cells that got worse and are put into words above the tables.
 const SENTENCES: usize = 5;

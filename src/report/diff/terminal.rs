@@ -2,9 +2,9 @@
 
 use anstyle::{AnsiColor, Style};
 
-use super::content::{Class, Column, Content};
-use super::{Diff, words};
-use crate::compare::{Difference, Verdict};
+use super::content::{Class, Column, Content, Group};
+use super::{Diff, Gate, words};
+use crate::compare::Difference;
 use crate::report::text::{MISSING, Side, cut, one_line};
 
 /// Every report's tables, the unchanged figures last, then what came of it all.
@@ -49,8 +49,8 @@ impl Screen {
         self.differences("cannot be compared: not measured under the same conditions", &comparison.differing);
         self.differences("the machines differ, which the control is to make up for", &comparison.tolerated);
         for table in &content.tables {
-            self.styled(&format!("{}: {}", table.class.heading(), table.rows.len()), style(table.class));
-            self.table(&table.columns, &table.rows);
+            self.styled(&table.heading(), style(table.class));
+            self.table(&table.columns, &table.groups);
             self.text.push('\n');
         }
         self.totals(content);
@@ -62,8 +62,10 @@ impl Screen {
         }
         self.styled(what, style(Class::Worse));
         let row = |d: &Difference| vec![d.key.clone(), d.base.clone(), d.head.clone()];
-        let columns = ["Differs", "Base", "Head"].map(|title| Column { title, side: Side::Left });
-        self.table(&columns, &differences.iter().map(row).collect::<Vec<_>>());
+        let columns =
+            ["Differs", "Base", "Head"].map(|title| Column { title: title.into(), side: Side::Left });
+        let rows = differences.iter().map(row).collect();
+        self.table(&columns, &[Group { section: String::new(), rows }]);
         self.text.push('\n');
     }
 
@@ -72,44 +74,42 @@ impl Screen {
         if content.tables.is_empty() {
             return;
         }
-        for (reason, count) in &content.reasons {
-            self.line(&format!("{} for {count}: {reason}", words::verdict(Verdict::CannotTell)));
-        }
         for total in &comparison.totals {
             let title = words::title(total.metric, comparison.relative_to.is_some());
             let mean = words::signed(total.geometric_mean);
             self.line(&format!("{title}: {mean} in the geometric mean of {} cells", total.cells));
         }
         for line in &content.worst {
-            self.styled(&format!("{}: {line}", words::verdict(Verdict::Worse)), style(Class::Worse));
+            self.styled(&format!("worse: {line}"), style(Class::Worse));
         }
         self.text.push('\n');
     }
 
     fn conclusion(&mut self, diff: &Diff) {
-        self.styled(
-            &words::counts(diff.reports.iter().map(|report| &report.comparison)),
-            Style::new().bold(),
-        );
-        let Some(limits) = &diff.limits else { return };
-        let breaches = diff.breaches();
-        let outcome = if breaches.is_empty() { "hold" } else { "are broken" };
-        let style = style(if breaches.is_empty() { Class::Better } else { Class::Worse });
-        self.styled(&format!("the limits {outcome}: {}", words::limits(limits)), style);
-        for line in &breaches {
-            self.line(&format!("  {line}"));
+        self.styled(&words::counts(diff.comparable_reports()), Style::new().bold());
+        let Some((gate, limits)) = diff.gate().zip(diff.limits.as_ref()) else { return };
+        let style = style(match gate {
+            Gate::Broken(_) => Class::Worse,
+            Gate::Holds => Class::Better,
+            Gate::Unjudged => Class::Unclear,
+        });
+        self.styled(&format!("{}: {}", gate.in_words(), words::limits(limits)), style);
+        if let Gate::Broken(breaches) = gate {
+            breaches.iter().for_each(|line| self.line(&format!("  {line}")));
         }
     }
 
     /// A table whose widest columns of text give way until it fits. Where that is not enough, columns
     /// that can be derived from others go.
-    fn table(&mut self, columns: &[Column], rows: &[Vec<String>]) {
+    fn table(&mut self, columns: &[Column], groups: &[Group]) {
         let mut shown: Vec<usize> = (0..columns.len()).collect();
         let mut widths: Vec<usize> = (columns.iter().enumerate())
             .map(|(at, column)| {
-                rows.iter()
+                groups
+                    .iter()
+                    .flat_map(|group| &group.rows)
                     .map(|row| count(&one_line(&row[at])))
-                    .chain([count(column.title)])
+                    .chain([count(&column.title)])
                     .max()
                     .unwrap_or(0)
             })
@@ -121,32 +121,35 @@ impl Screen {
             let wide = |at: &&usize| columns[**at].side == Side::Left && widths[**at] > LEAST;
             if let Some(widest) = shown.iter().filter(wide).max_by_key(|at| widths[**at]) {
                 widths[*widest] -= 1;
-            } else if let Some(least) =
-                EXPENDABLE.iter().find_map(|title| shown.iter().position(|at| columns[*at].title == *title))
+            } else if let Some(least) = EXPENDABLE
+                .iter()
+                .find_map(|title| shown.iter().position(|at| columns[*at].title.ends_with(title)))
             {
                 shown.remove(least);
             } else {
                 break;
             }
         }
-        let mut line = |cells: &dyn Fn(usize) -> String| {
+        let line = |cells: &dyn Fn(usize) -> String| {
             let padded = shown.iter().map(|at| {
                 let width = widths[*at];
-                // The sign of a cut is one of the characters.
-                let cell = one_line(&cells(*at));
-                let cell = if count(&cell) > width { cut(&cell, width - 1) } else { cell };
+                let cell = fitted(&cells(*at), width);
                 match columns[*at].side {
                     Side::Left => format!("{cell:<width$}"),
                     Side::Right => format!("{cell:>width$}"),
                 }
             });
-            let line = padded.collect::<Vec<_>>().join(&" ".repeat(GAP));
-            self.text.push_str(line.trim_end());
-            self.text.push('\n');
+            padded.collect::<Vec<_>>().join(&" ".repeat(GAP)).trim_end().to_owned() + "\n"
         };
-        line(&|at| columns[at].title.to_owned());
-        for row in rows {
-            line(&|at| row[at].clone());
+        self.text += &line(&|at| columns[at].title.clone());
+        for group in groups {
+            if !group.section.is_empty() {
+                let section = fitted(&group.section, self.width);
+                self.styled(&section, Style::new().underline());
+            }
+            for row in &group.rows {
+                self.text += &line(&|at| row[at].clone());
+            }
         }
     }
 
@@ -175,6 +178,12 @@ fn style(class: Class) -> Style {
     }
 }
 
+/// A foreign text in so many columns; the sign of a cut is one of them.
+fn fitted(text: &str, width: usize) -> String {
+    let text = one_line(text);
+    if count(&text) > width { cut(&text, width.saturating_sub(1)) } else { text }
+}
+
 fn count(text: &str) -> usize {
     text.chars().count()
 }
@@ -183,4 +192,4 @@ const GAP: usize = 2;
 /// Columns of text are cut to no less.
 const LEAST: usize = 8;
 /// Columns a narrow terminal goes without, in this order.
-const EXPENDABLE: [&str; 3] = ["Interval", "Base", "Why"];
+const EXPENDABLE: [&str; 2] = ["interval", "Base"];

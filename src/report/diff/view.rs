@@ -3,9 +3,9 @@
 use serde::Serialize;
 
 use super::content::{self, Class, Content, Table};
-use super::{Diff, words};
+use super::{Diff, Gate, words};
 use crate::compare::{Comparison, Difference, Side as Of};
-use crate::report::text::{self, MISSING, Side, code, cut, escape, table};
+use crate::report::text::{self, MISSING, Side, code, cut, escape, one_line, table};
 
 /// Comparisons as a document.
 #[derive(Serialize)]
@@ -15,7 +15,7 @@ pub(in crate::report) struct View {
     /// How many figures have which verdict.
     counts: String,
     /// What the user asked to hold; `None` when nothing.
-    gate: Option<Gate>,
+    gate: Option<GateView>,
     /// What was left out to fit, and where it is; `None` when nothing was.
     shortened: Option<String>,
     /// Reports that one side alone has.
@@ -26,7 +26,8 @@ pub(in crate::report) struct View {
 }
 
 #[derive(Serialize)]
-struct Gate {
+struct GateView {
+    outcome: &'static str,
     limits: String,
     /// What breaks them; empty when they hold.
     breaches: Vec<String>,
@@ -44,21 +45,27 @@ struct ReportView {
     tolerated: Option<String>,
     /// The control that figures are ratios to.
     relative_to: Option<String>,
-    counts: String,
+    /// As above; `None` when this is the only report.
+    counts: Option<String>,
     worst: Vec<String>,
     totals: Option<String>,
-    reasons: Vec<String>,
     tables: Vec<TableView>,
 }
 
 #[derive(Serialize)]
 struct TableView {
-    heading: &'static str,
+    heading: String,
     rows: usize,
     folded: bool,
-    /// `None` when no row of it is shown.
-    text: Option<String>,
+    /// Of each section; empty when no row of it is shown.
+    groups: Vec<GroupView>,
     left_out: usize,
+}
+
+#[derive(Serialize)]
+struct GroupView {
+    section: String,
+    table: String,
 }
 
 #[derive(Serialize)]
@@ -71,20 +78,22 @@ struct Legend {
 /// The view with as many as `rows` rows of tables; `whole` is where all of them are.
 pub(super) fn view(diff: &Diff, contents: &[Content<'_>], rows: usize, whole: &str) -> View {
     let dealt = content::deal(contents, rows);
-    let all: usize = contents.iter().flat_map(|content| &content.tables).map(|table| table.rows.len()).sum();
+    let all: usize = contents.iter().flat_map(|content| &content.tables).map(Table::len).sum();
+    let gate = diff.gate();
     let first = contents.first().map(|content| &content.report.comparison);
     View {
-        base: escape(&cut(&diff.base, NAME_LIMIT)),
-        head: escape(&cut(&diff.head, NAME_LIMIT)),
-        counts: words::counts(diff.reports.iter().map(|report| &report.comparison)),
-        gate: diff
-            .limits
-            .as_ref()
-            .map(|limits| Gate { limits: words::limits(limits), breaches: several(&diff.breaches()) }),
+        base: code(&cut(&diff.base, NAME_LIMIT)),
+        head: code(&cut(&diff.head, NAME_LIMIT)),
+        counts: words::counts(diff.comparable_reports()),
+        gate: gate.as_ref().zip(diff.limits.as_ref()).map(|(gate, limits)| GateView {
+            outcome: gate.in_words(),
+            limits: words::limits(limits),
+            breaches: if let Gate::Broken(breaches) = gate { several(breaches) } else { vec![] },
+        }),
         shortened: (rows < all).then(|| {
             format!(
                 "Shortened to fit: {rows} of {all} rows are shown, the most telling ones. The whole: {}",
-                escape(&cut(whole, NAME_LIMIT))
+                cut(&one_line(whole), NAME_LIMIT)
             )
         }),
         missing: several(&diff.missing),
@@ -101,7 +110,6 @@ pub(super) fn view(diff: &Diff, contents: &[Content<'_>], rows: usize, whole: &s
 fn report(diff: &Diff, content: &Content<'_>, dealt: &[usize]) -> ReportView {
     let comparison = &content.report.comparison;
     let forced = !comparison.comparable() && diff.forced;
-    let reason = |(reason, count): &(String, usize)| format!("{count}: {}", escape(&cut(reason, NAME_LIMIT)));
     ReportView {
         title: escape(&cut(&comparison.title, NAME_LIMIT)),
         file: escape(&content.report.file),
@@ -110,10 +118,11 @@ fn report(diff: &Diff, content: &Content<'_>, dealt: &[usize]) -> ReportView {
         tolerated: differences(&comparison.tolerated),
         forced,
         relative_to: comparison.relative_to.as_deref().map(escape),
-        counts: words::counts(std::iter::once(comparison)),
-        worst: content.worst.iter().map(|line| escape(line)).collect(),
+        counts: (diff.reports.len() > 1 && comparison.comparable())
+            .then(|| words::counts(std::iter::once(content.report))),
+        // What breaks a limit has been said.
+        worst: if diff.broken() { vec![] } else { content.worst.iter().map(|line| escape(line)).collect() },
         totals: (!content.tables.is_empty()).then(|| totals(comparison)),
-        reasons: content.reasons.iter().take(LINES).map(reason).collect(),
         tables: content
             .tables
             .iter()
@@ -125,16 +134,25 @@ fn report(diff: &Diff, content: &Content<'_>, dealt: &[usize]) -> ReportView {
 
 fn table_view(table: &Table, shown: usize, forced: bool) -> TableView {
     let header: Vec<(String, Side)> =
-        table.columns.iter().map(|column| (column.title.to_owned(), column.side)).collect();
+        table.columns.iter().map(|column| (column.title.clone(), column.side)).collect();
     let row = |row: &Vec<String>| row.iter().map(|cell| escape(&cut(cell, NAME_LIMIT))).collect();
-    let rows: Vec<Vec<String>> = table.rows[..shown].iter().map(row).collect();
+    let mut left = shown;
+    let mut groups = Vec::new();
+    for group in table.groups.iter() {
+        let rows: Vec<Vec<String>> = group.rows.iter().take(left).map(row).collect();
+        left -= rows.len();
+        if !rows.is_empty() {
+            let section = escape(&cut(&group.section, NAME_LIMIT));
+            groups.push(GroupView { section, table: text::table(&header, &rows) });
+        }
+    }
     TableView {
-        heading: table.class.heading(),
-        rows: table.rows.len(),
+        heading: escape(&cut(&table.heading(), NAME_LIMIT)),
+        rows: table.len(),
         // Without verdicts these are all there is to see.
         folded: matches!(table.class, Class::New | Class::Unclear | Class::Same) && !forced,
-        text: (shown > 0).then(|| text::table(&header, &rows)),
-        left_out: table.rows.len() - shown,
+        groups,
+        left_out: table.len() - shown,
     }
 }
 

@@ -1,7 +1,8 @@
 //! Owns how a comparison is put into words and figures: `req/s fell by 5.1 % (4.4 to 5.9 %)`.
 
+use super::Report;
 use crate::compare::gate::{Breach, Broken, Limits};
-use crate::compare::{CellName, Change, Comparison, Metric, Verdict};
+use crate::compare::{CellName, Change, Metric};
 use crate::report::text::{self, MISSING};
 
 /// A cell, with its section where there are several: `Rust h1 10x10 (Plaintext)`.
@@ -43,14 +44,13 @@ pub(super) fn signed(change: Option<f64>) -> String {
     }
 }
 
-/// The interval of a change: `-5.9 to -4.4 %`, with its probability where that is less than the level asks for.
-pub(super) fn interval(change: &Change, level: f64) -> String {
+/// The interval of a change: `-5.9 to -4.4 %`, with its own confidence where that is less than `expected`.
+pub(super) fn interval(change: &Change, expected: f64) -> String {
     let Some((low, high)) = change.interval.filter(|(low, high)| low.is_finite() && high.is_finite()) else {
         return MISSING.into();
     };
-    let least = 1.0 - level - 1e-9;
     let less = match change.confidence {
-        Some(confidence) if confidence < least => format!(" (at {:.0} %)", confidence * 100.0),
+        Some(confidence) if confidence < expected - 1e-9 => format!(" (at {:.0} %)", confidence * 100.0),
         _ => String::new(),
     };
     format!("{}{less}", range(low, high))
@@ -120,34 +120,32 @@ pub(super) fn share(share: f64) -> String {
     format!("{} %", (share * 1e6).round() / 1e4)
 }
 
-/// Counts of verdicts: `2 worse, 1 better, 37 the same, 4 that cannot be told`.
-pub(super) fn counts<'a>(comparisons: impl Iterator<Item = &'a Comparison>) -> String {
-    let (mut worse, mut better, mut same, mut unclear) = (0, 0, 0, 0);
-    for total in comparisons.flat_map(|comparison| &comparison.totals) {
-        worse += total.worse;
-        better += total.better;
-        same += total.same;
-        unclear += total.cannot_tell;
+/// Counts of verdicts: `Of 44 figures: 2 worse, 1 better, 37 the same, 4 cannot tell`.
+pub(super) fn counts<'a>(reports: impl Iterator<Item = &'a Report>) -> String {
+    let (mut worse, mut better, mut same, mut unclear, mut any) = (0, 0, 0, 0, false);
+    for report in reports {
+        any = true;
+        for total in &report.comparison.totals {
+            worse += total.worse;
+            better += total.better;
+            same += total.same;
+            unclear += total.cannot_tell;
+        }
     }
-    let parts = [(worse, "worse"), (better, "better"), (same, "the same"), (unclear, "that cannot be told")];
+    let all = worse + better + same + unclear;
+    match all {
+        0 if !any => return "Nothing can be compared".into(),
+        0 => return "No figure is on both sides".into(),
+        _ => {}
+    }
+    let parts = [(worse, "worse"), (better, "better"), (same, "the same"), (unclear, "cannot tell")];
     let parts = parts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
-    let parts: Vec<String> = parts.collect();
-    if parts.is_empty() { "no figure is on both sides".into() } else { parts.join(", ") }
+    format!("Of {all} figures: {}", parts.collect::<Vec<_>>().join(", "))
 }
 
 /// How large a change is, for putting the largest first.
 pub(super) fn size(change: &Change) -> f64 {
     change.change.map_or(0.0, f64::abs)
-}
-
-/// A verdict's name in headings.
-pub(super) fn verdict(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Better => "better",
-        Verdict::Worse => "worse",
-        Verdict::Same => "same",
-        Verdict::CannotTell => "cannot tell",
-    }
 }
 
 /// A commit as people name it, with what the working tree added to it.
@@ -166,6 +164,7 @@ fn short(hash: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::compare::Verdict;
 
     fn changed(metric: Metric, by: Option<f64>, interval: Option<(f64, f64)>) -> Change {
         Change {
@@ -215,7 +214,7 @@ mod tests {
             (None, None, "n/a"),
         ] {
             let change = Change { confidence, ..changed(Metric::Rate, Some(0.1), between) };
-            assert_eq!(interval(&change, 0.05), text);
+            assert_eq!(interval(&change, 0.95), text);
         }
         assert_eq!((share(0.07), share(0.005)), ("7 %".to_owned(), "0.5 %".to_owned()));
     }
