@@ -70,6 +70,8 @@ impl<'a> Section<'a> {
 
     /// The cell below a heading, in a row and a column.
     pub(crate) fn at(&self, sub: &str, label: &str, title: &str) -> Option<&Cell<'a>> {
+        // The sign of a gate that failed stands beside the name.
+        let label = label.trim_end_matches(" ✗");
         self.cells
             .iter()
             .find(|cell| cell.label == label && cell.title == title && (sub.is_empty() || cell.sub == sub))
