@@ -22,10 +22,11 @@ Examples:
   bench run scenarios/quick.toml
   bench run scenarios/http.toml --server nginx --cell 50x1 --rounds 1 --duration 5s
   bench run scenarios/http.toml --out /tmp/before
+  bench run scenarios/generators.toml --generator builtin --generator wrk --cell 64x1
   bench run scenarios/http.toml --resume
 
-Exit codes: 0 every cell was measured (n/a apart); 1 some were not, or the run was stopped;
-2 nothing could be measured, the message says why.")]
+Exit codes: 0 every cell was measured (n/a apart); 1 some were not, a probe or a gate failed, or the run
+was stopped; 2 nothing could be measured, the message says why.")]
 pub struct Args {
     /// The scenario file
     #[arg(value_name = "SCENARIO")]
@@ -51,7 +52,11 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: Args) -> Exit {
     match measure(args) {
-        Ok(outcome) if outcome.halted.is_none() && outcome.all_measured() => Exit::Measured,
+        Ok(outcome)
+            if outcome.halted.is_none() && outcome.all_measured() && outcome.gates_failed().is_empty() =>
+        {
+            Exit::Measured
+        }
         Ok(_) => Exit::Unmet,
         Err(message) => {
             let _ = writeln!(std::io::stderr(), "{message}");
@@ -130,6 +135,10 @@ fn conclude(outcome: &Outcome) {
     }
     // A reader that went away does not undo the files.
     let _ = std::io::stdout().write_all(text.as_bytes());
+    let failed = outcome.gates_failed();
+    if !failed.is_empty() {
+        let _ = writeln!(std::io::stderr(), "gates failed: {}; the report says why", failed.join(", "));
+    }
     let stopped = match &outcome.halted {
         Some(reason) => format!("stopped: {reason}"),
         None if !outcome.all_measured() => "some cells were not measured; the report says why".into(),

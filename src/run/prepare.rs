@@ -1,9 +1,12 @@
-//! Owns what is done once for each server before the first round: requirements, build, version. What
-//! goes wrong makes its cells `n/a` or `FAIL`, and never stops the run.
+//! Owns what is done once for each server and each generator before the first round: requirements,
+//! build, version. What goes wrong makes its cells `n/a` or `FAIL`, and never stops the run.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::progress::Progress;
-use super::{RunError, record};
-use crate::results::{CellStatus, ServerRecord, Unavailable};
+use super::schedule::Start;
+use super::{RunError, external, record};
+use crate::results::{CellStatus, GeneratorRecord, ServerRecord, Unavailable};
 use crate::scenario::{Scenario, ServerSpec};
 use crate::server::{self, Host, ServerError};
 use crate::units::format_duration;
@@ -30,6 +33,26 @@ pub(crate) fn servers(
         records.push(record);
     }
     Ok(records)
+}
+
+/// The records of the generators that drive a cell of `starts`, by their places in the scenario.
+pub(crate) fn generators(
+    scenario: &Scenario,
+    host: &Host,
+    progress: &mut Progress,
+    starts: &[Start],
+) -> BTreeMap<usize, GeneratorRecord> {
+    let wanted = starts.iter().flat_map(|start| &start.cells).filter_map(|cell| cell.generator);
+    let wanted: BTreeSet<usize> = wanted.collect();
+    let mut records = BTreeMap::new();
+    for index in wanted {
+        let record = external::prepare(&scenario.generators[index], &host.exe);
+        if let Some(unavailable) = &record.unavailable {
+            progress.say(&format!("{}: n/a: {}", record.name, unavailable.reason));
+        }
+        records.insert(index, record);
+    }
+    records
 }
 
 fn server(scenario: &Scenario, spec: &ServerSpec, host: &Host, progress: &mut Progress) -> ServerRecord {
