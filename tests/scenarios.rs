@@ -127,6 +127,20 @@ fn the_comparison_over_http3_has_the_published_cells_and_takes_twelve_minutes_at
     }
 }
 
+#[test]
+fn the_comparison_of_codings_asks_for_each_over_two_protocols() {
+    let scenario = load("encodings.toml");
+    assert_eq!((scenario.report.as_str(), scenario.template.as_str()), ("ENCODING_RESULTS", "encodings"));
+    assert!(scenario.estimate().total().as_secs_f64() < 720.0, "{:?}", scenario.estimate());
+    let mut asked = Vec::new();
+    for section in &scenario.sections {
+        assert!(section.runs && section.kind == SectionKind::ClosedLoop, "{}", section.title);
+        asked.push((section.protocols[0], section.headers[0].1.as_str()));
+    }
+    let codings = |protocol| ["identity", "gzip", "br"].map(|coding| (protocol, coding));
+    assert_eq!(asked, [codings(Protocol::H1s), codings(Protocol::H2)].concat());
+}
+
 /// Variants are built one after the other: what one build writes, another must not.
 #[test]
 fn the_variants_of_one_server_do_not_overwrite_each_other() {
@@ -141,20 +155,6 @@ fn the_variants_of_one_server_do_not_overwrite_each_other() {
             assert_eq!(a.build == b.build, a.command == b.command, "{} and {}", a.name, b.name);
         }
     }
-}
-
-#[test]
-fn the_comparison_of_codings_asks_for_each_over_two_protocols() {
-    let scenario = load("encodings.toml");
-    assert_eq!((scenario.report.as_str(), scenario.template.as_str()), ("ENCODING_RESULTS", "encodings"));
-    assert!(scenario.estimate().total().as_secs_f64() < 720.0, "{:?}", scenario.estimate());
-    let mut asked = Vec::new();
-    for section in &scenario.sections {
-        assert!(section.runs && section.kind == SectionKind::ClosedLoop, "{}", section.title);
-        asked.push((section.protocols[0], section.headers[0].1.as_str()));
-    }
-    let codings = |protocol| ["identity", "gzip", "br"].map(|coding| (protocol, coding));
-    assert_eq!(asked, [codings(Protocol::H1s), codings(Protocol::H2)].concat());
 }
 
 fn bench_check() -> Command {

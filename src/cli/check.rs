@@ -95,10 +95,10 @@ struct PlanServer {
     /// Fixed, or `null` when allocated at the start.
     port: Option<u16>,
     tls_port: Option<u16>,
-    /// Worker threads of its own, or `null` for those of all servers.
-    workers: Option<u32>,
     /// What is to succeed before it may be best.
     gate: Option<PlanGate>,
+    /// Worker threads of its own, or `null` for those of all servers.
+    workers: Option<u32>,
     /// Why its cells will be n/a.
     missing: Option<String>,
 }
@@ -349,13 +349,13 @@ impl PlanServer {
             dir: spec.dir.clone(),
             port: spec.port,
             tls_port: spec.tls_port,
-            workers: spec.workers,
             gate: spec.gate.as_ref().map(|gate| PlanGate {
                 command: gate.command.clone(),
                 protocol: gate.protocol.name(),
                 deadline_s: gate.deadline.as_secs_f64(),
                 missing: missing_of(&gate.requires, &spec.dir, gate.env.get("PATH")),
             }),
+            workers: spec.workers,
             missing,
         }
     }
