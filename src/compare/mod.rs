@@ -9,6 +9,7 @@ mod pairs;
 mod rank;
 
 pub use fingerprint::{Fact, fingerprint};
+pub use pairs::name as cell_name;
 
 use serde::Serialize;
 

@@ -3,6 +3,7 @@
 
 pub mod diff;
 mod grid;
+pub mod history;
 mod load;
 pub mod marks;
 mod notes;
