@@ -107,10 +107,13 @@ fn history(args: &Args) -> Result<History, String> {
     let read = |filter: Filter, commits: &[crate::git::Commit]| {
         let mut history = History::new(&path, args.metric, filter);
         for commit in commits.iter().rev() {
-            let text = repository.read(&commit.hash, &path).map_err(|_| "the report is not there".to_owned());
-            let results = text.and_then(|bytes| store::parse(&String::from_utf8_lossy(&bytes)));
+            let results = match repository.read(&commit.hash, &path) {
+                Ok(bytes) => store::parse(&String::from_utf8_lossy(&bytes))
+                    .map_err(|what| format!("the report cannot be read: {what}")),
+                Err(_) => Err("the report is not there".to_owned()),
+            };
             let what = (&*commit.hash, &*commit.at, &*commit.subject);
-            history.push(what, results.as_ref().map_err(|problem| format!("cannot be read: {problem}")));
+            history.push(what, results.as_ref().map_err(Clone::clone));
         }
         history
     };

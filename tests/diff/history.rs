@@ -112,7 +112,7 @@ fn what_is_not_there_is_said_with_what_is() {
         (&["--cell", "2x2"], "no cell of reports/A.json matches"),
         (&["reports/B.json"], "no commit up to HEAD touched reports/B.json"),
         (&["--revision", "nosuch"], "`nosuch` is no revision"),
-        (&["/A.json"], "is not in"),
+        (&["/A.json"], "not a git repository"),
         (&["--metric", "p95"], "there are rate, p50, p99, cpu"),
     ] {
         history(&folder, args).assert().code(2).stdout("").stderr(contains(part));
