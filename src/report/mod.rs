@@ -11,6 +11,7 @@ mod quic;
 mod render;
 mod terminal;
 mod text;
+mod tools;
 mod view;
 
 pub use load::measurement;
