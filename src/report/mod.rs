@@ -5,6 +5,7 @@ mod grid;
 mod load;
 pub mod marks;
 mod notes;
+pub mod picture;
 mod quic;
 mod render;
 mod terminal;
