@@ -7,6 +7,7 @@ pub mod doctor;
 pub mod load;
 pub mod man;
 pub mod narrow;
+mod publish;
 pub mod report;
 pub mod run;
 pub mod supervise;

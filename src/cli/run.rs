@@ -3,10 +3,9 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use super::Exit;
 use super::narrow::Narrow;
+use super::{Exit, publish};
 use crate::report;
-use crate::results::store;
 use crate::run::{self, GeneratorCommand, Options, Outcome};
 use crate::sampler;
 use crate::scenario::{self, Checked};
@@ -83,8 +82,10 @@ fn measure(args: Args) -> Result<Outcome, String> {
         exe,
     };
     let outcome = run::run(scenario, options).map_err(|error| error.to_string())?;
-    let markdown = report::markdown(&outcome.results).map_err(|error| error.to_string())?;
-    store::replace(&outcome.markdown_path, markdown.as_bytes()).map_err(|error| error.to_string())?;
+    let target = &outcome.markdown_path;
+    let report =
+        report::report(&outcome.results, &publish::name(target)).map_err(|error| error.to_string())?;
+    publish::write(target, &report).map_err(|error| error.to_string())?;
     conclude(&outcome);
     Ok(outcome)
 }

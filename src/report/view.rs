@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use super::grid::{self, Blank, Grid, Sheet, Shown, Tie};
 use super::marks::{self, Mark};
+use super::picture::{self, Picture};
 use super::text::{self, MISSING, Side, code, escape, table};
 use super::{notes, quoted};
 use crate::results::{
@@ -31,6 +32,23 @@ pub(super) struct View {
     legend: Vec<String>,
     notes: Vec<String>,
     expect: String,
+    /// The pictures its tables refer to.
+    #[serde(skip)]
+    pub(super) pictures: Vec<Picture>,
+}
+
+/// How a report shows its pictures.
+#[derive(Clone, Copy)]
+pub(super) enum Placement<'a> {
+    /// From files in the folder at this relative address.
+    Files(&'a str),
+    /// By [`placeholder`]s, for a page that has them within itself.
+    Within,
+}
+
+/// What stands in the place of a picture of [`View::pictures`] until a page has it.
+pub(super) fn placeholder(index: usize) -> String {
+    format!("<!-- picture {index} -->")
 }
 
 #[derive(Serialize)]
@@ -66,6 +84,8 @@ struct PairView {
 struct TableView {
     protocol: &'static str,
     figures: String,
+    /// What shows the pictures of the figures.
+    pictures: Vec<String>,
     /// `None` when no cell of the table has figures.
     background: Option<String>,
     /// QUIC's health; `None` when no cell of the table was measured over QUIC.
@@ -88,7 +108,22 @@ struct BlankView {
     log: Option<String>,
 }
 
-pub(super) fn view(results: &Results) -> View {
+pub(super) fn view(results: &Results, placement: Placement<'_>) -> View {
+    let mut pictures = Vec::new();
+    let sections = (1..).zip(&results.sections);
+    let sections = sections.map(|(number, section)| {
+        section_view(results, section, &mut |sheet| {
+            let new = picture::of_sheet(sheet, &sheet_name(number, section, sheet));
+            let shown = new.iter().enumerate().map(|(n, picture)| match placement {
+                Placement::Files(folder) => picture.embedded(folder),
+                Placement::Within => placeholder(pictures.len() + n),
+            });
+            let shown = shown.collect();
+            pictures.extend(new);
+            shown
+        })
+    });
+    let sections = sections.collect();
     let last = results.sessions.last();
     let at = last.map(|s| s.finished_at.as_deref().unwrap_or(&s.started_at));
     View {
@@ -98,12 +133,26 @@ pub(super) fn view(results: &Results) -> View {
         notices: notices(results),
         environment: pairs("Item", environment(results)),
         settings: pairs("Setting", settings(results)),
-        sections: results.sections.iter().map(|section| section_view(results, section)).collect(),
+        sections,
         servers: (!results.servers.is_empty()).then(|| servers(results)),
         legend: legend(results),
         notes: notes::notes(results),
         expect: escape(&results.settings.expect),
+        pictures,
     }
+}
+
+/// `2-http-2-over-tls-h2`: a table by number and title of its section, and its protocol where there is
+/// one for each of several.
+fn sheet_name(number: usize, section: &SectionRecord, sheet: &Sheet<'_>) -> String {
+    let mut parts = vec![number.to_string(), picture::slug(&section.title)];
+    if let [only] = sheet.protocols()
+        && section.cells.iter().any(|cell| cell.protocol != *only)
+    {
+        parts.push(only.name().into());
+    }
+    parts.retain(|part| !part.is_empty());
+    parts.join("-")
 }
 
 fn notices(results: &Results) -> Vec<String> {
@@ -378,7 +427,11 @@ fn machine_load(results: &Results) -> String {
     loads.collect::<Vec<_>>().join("; ")
 }
 
-fn section_view(results: &Results, section: &SectionRecord) -> SectionView {
+fn section_view(
+    results: &Results,
+    section: &SectionRecord,
+    illustrate: &mut dyn FnMut(&Sheet<'_>) -> Vec<String>,
+) -> SectionView {
     let sheets = grid::sheets(results, section);
     let protocols: Vec<Protocol> = sheets.iter().flat_map(Sheet::protocols).copied().collect();
     let first = section.cells.first();
@@ -405,14 +458,15 @@ fn section_view(results: &Results, section: &SectionRecord) -> SectionView {
             }
             _ => None,
         },
-        tables: sheets.iter().map(|sheet| table_view(results, sheet)).collect(),
+        tables: sheets.iter().map(|sheet| table_view(results, sheet, illustrate(sheet))).collect(),
     }
 }
 
-fn table_view(results: &Results, sheet: &Sheet<'_>) -> TableView {
+fn table_view(results: &Results, sheet: &Sheet<'_>, pictures: Vec<String>) -> TableView {
     TableView {
         protocol: sheet.protocols().first().map_or(MISSING, |protocol| protocol.prose()),
         figures: grid_table(&sheet.figures()),
+        pictures,
         background: sheet.background().as_ref().map(grid_table),
         quic: sheet.health().as_ref().map(grid_table),
         idle: idle(sheet),
@@ -447,7 +501,7 @@ fn grid_table(grid: &Grid) -> String {
 }
 
 fn place(shown: &Shown) -> String {
-    let signs: String = shown.marks.iter().map(|mark| mark.sign()).collect();
+    let signs = marks::signs(&shown.marks);
     if shown.best { format!("**{}**{signs}", shown.text) } else { format!("{}{signs}", shown.text) }
 }
 

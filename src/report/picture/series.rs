@@ -3,7 +3,7 @@
 
 use super::canvas::{self, Anchor, Canvas};
 use super::scale::{Scale, tick};
-use super::{MARGIN, Picture, TITLE_BASE, WIDTH, theme};
+use super::{MARGIN, Picture, TITLE_BASE, WIDTH, slug, theme};
 
 /// What is drawn.
 #[derive(Clone, PartialEq, Debug)]
@@ -58,6 +58,7 @@ pub fn series(series: &Series) -> Picture {
         canvas.text(place, Anchor::Middle, "soft", label, LABEL_ROOM * 2.0);
     }
     Picture {
+        name: slug(&series.title),
         title: series.title.clone(),
         description: series.description.clone(),
         height: top + 14.0,

@@ -89,7 +89,8 @@ pub(super) fn class(series: usize) -> String {
 pub(super) const SERIES: usize = 12;
 
 const RULES: &str = "\
-.pic text{font-family:system-ui,-apple-system,\"Segoe UI\",Helvetica,Arial,sans-serif;font-size:12px;fill:var(--ink)}
+.pic text{font-family:system-ui,-apple-system,\"Segoe UI\",Helvetica,Arial,sans-serif;font-size:12px;\
+fill:var(--ink);stroke:var(--paper);stroke-width:3px;stroke-linejoin:round;paint-order:stroke}
 .pic .paper{fill:var(--paper)}
 .pic .title{font-size:14px;font-weight:600}
 .pic .best{font-weight:700}
