@@ -500,7 +500,7 @@ fn the_command_renders_checks_and_says_what_differs() {
     let folder = tempfile::tempdir().unwrap();
     let (json, md) = (folder.path().join("X.json"), folder.path().join("X.md"));
     save(&json, &odd()).unwrap();
-    let markdown = |results| report(results, "X").unwrap().text;
+    let markdown = |results: &Results| report(results, "X").unwrap().text;
     let check = || bench().args(["report", "--check"]).arg(&json).assert();
     check().code(1).stderr(predicate::str::contains("X.md: cannot be read"));
     bench().arg("report").arg(&json).assert().code(0).stdout(predicate::str::contains("X.md"));
