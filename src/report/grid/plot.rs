@@ -4,6 +4,7 @@
 use super::{Column, Sheet, Shown, blank, ratio, spread, value};
 use crate::report::marks::{self, Figure, Mark, SetupTime};
 use crate::report::picture::{Bar, BarPanel, Bars, Curve, CurvePanel, Curves, Group, Row, percentiles};
+use crate::report::text;
 use crate::results::{CellRecord, Latency, Measurement, SectionKind, ServerRecord, histogram};
 
 impl Sheet<'_> {
@@ -40,7 +41,7 @@ impl Sheet<'_> {
         });
         let findings = measures.map(|(title, figure)| self.finding(title, figure));
         Bars {
-            title: format!("{}: {} and {}", self.heading(), measures[0].0, measures[1].0),
+            title: format!("{}: {} and {}", self.short_heading(), measures[0].0, measures[1].0),
             description: format!("{}. {}.", self.subject(), findings.join(". ")),
             panels: measures
                 .map(|(title, figure)| BarPanel {
@@ -73,7 +74,7 @@ impl Sheet<'_> {
             return None;
         }
         Some(Curves {
-            title: format!("{}: {what} by percentile", self.heading()),
+            title: format!("{}: {what} by percentile", self.short_heading()),
             description: format!(
                 "{}: {what} up to the 99.99th percentile. {}.",
                 self.subject(),
@@ -82,6 +83,7 @@ impl Sheet<'_> {
             unit: "ms, log scale",
             legend: self.servers.iter().map(|server| (server.label.clone(), self.series(server))).collect(),
             panels,
+            paired: self.section.kind == SectionKind::Ratio,
         })
     }
 
@@ -132,6 +134,11 @@ impl Sheet<'_> {
             (true, [only]) => format!("{}, {}", self.section.title, only.prose()),
             _ => self.section.title.clone(),
         }
+    }
+
+    /// The heading, with room for what a picture says of it.
+    pub(super) fn short_heading(&self) -> String {
+        text::cut(&self.heading(), HEADING_LIMIT)
     }
 
     /// `HTTP/2 over TLS: 5 servers at 1 x 1, 10 x 10`.
@@ -198,6 +205,8 @@ fn millis(cell: &CellRecord, read: fn(&Measurement) -> Option<&Latency>) -> Opti
     Some(percentiles().take_while(carried).map(at).collect())
 }
 
+/// Characters of a heading before what a picture shows.
+const HEADING_LIMIT: usize = 60;
 const NANOS_PER_MILLI: f64 = 1e6;
 /// Samples beyond the last point of a curve; a percentile with fewer beyond it is chance.
 const SLOWER: f64 = 10.0;

@@ -57,7 +57,7 @@ pub(super) fn bars(sheet: &Sheet<'_>) -> Option<Bars> {
     let groups: Vec<_> = groups.collect();
     let versions = format!("{} and {}", first.version(), second.version());
     Some(Bars {
-        title: format!("{}: req/s over {versions}", sheet.heading()),
+        title: format!("{}: req/s over {versions}", sheet.short_heading()),
         description: format!(
             "{}: {}, req/s over {versions} and their ratio: {}.",
             sheet.heading(),

@@ -160,13 +160,18 @@ fn heads(canvas: &mut Canvas, bars: &Bars, layout: &Layout) {
 }
 
 fn axes(canvas: &mut Canvas, bars: &Bars, layout: &Layout, bottom: f64) {
-    for (panel, (x, scale)) in bars.panels.iter().zip(&layout.panels) {
+    for (n, (panel, (x, scale))) in bars.panels.iter().zip(&layout.panels).enumerate() {
+        canvas.line((*x, TOP - 4.0), (*x, bottom), "axis");
+        let rows = bars.groups.iter().flat_map(|group| &group.rows);
+        if rows.filter_map(|row| row.bars.get(n)).all(|bar| bar.value.is_none()) {
+            // Without a figure there is nothing to measure against.
+            continue;
+        }
         for value in scale.ticks(5) {
             let at = scale.at(value);
             canvas.line((at, TOP - 4.0), (at, bottom), "grid");
             canvas.text((at, bottom + 14.0), Anchor::Middle, "soft", &tick(value), layout.panel_width);
         }
-        canvas.line((*x, TOP - 4.0), (*x, bottom), "axis");
         if let Some(value) = panel.reference {
             let at = scale.at(value);
             canvas.line((at, TOP - 4.0), (at, bottom), "break");

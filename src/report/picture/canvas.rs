@@ -12,7 +12,7 @@ use svg::node::element::{Circle, Description, Group, Line, Path, Rectangle, SVG,
 use svg::node::{self, Node};
 
 use super::theme::{self, Theme};
-use crate::report::text::one_line;
+use crate::report::text::printable;
 
 /// A drawing in the making. It uses classes of [`theme::rules`] and has no colour of its own.
 #[derive(Debug)]
@@ -162,10 +162,10 @@ fn coordinate(value: f64) -> f64 {
     if rounded == 0.0 { 0.0 } else { rounded }
 }
 
-/// Text as XML 1.0 takes it (§2.2): one line without control characters, and none of the code points that
-/// are no characters.
+/// Text as XML 1.0 takes it (§2.2): without control characters, and none of the code points that are no
+/// characters.
 fn harmless(text: &str) -> String {
-    one_line(text).replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}")
+    printable(text).replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}")
 }
 
 /// `text`, or as much of it as fits into `room` pixels with an ellipsis at the end.
@@ -204,13 +204,12 @@ fn advance(c: char) -> f64 {
     }
 }
 
-/// The size of the font of a class, as [`theme::rules`] has it.
+/// The size of the font of a class for [`width`]: as [`theme::rules`] has it, more for bold, which is wider.
 pub(super) fn size(class: &str) -> f64 {
     match class {
-        "title" => 14.0,
+        "title" => 16.5,
         "soft" => 11.0,
-        // Bold is wider.
-        "best" => 12.8,
+        "best" => 13.5,
         _ => 12.0,
     }
 }

@@ -17,6 +17,8 @@ pub(in crate::report) struct Curves {
     pub legend: Vec<(String, usize)>,
     /// Cells.
     pub panels: Vec<Panel>,
+    /// True where each panel belongs beside the next one.
+    pub paired: bool,
 }
 
 /// One cell.
@@ -62,11 +64,13 @@ pub(super) fn draw(curves: &Curves) -> Picture {
     let across = match curves.panels.len() {
         0 | 1 => 1,
         2 | 4 => 2,
+        _ if curves.paired => 2,
         _ => 3,
     };
     let width = (WIDTH - 2.0 * MARGIN - GAP * (across - 1) as f64) / across as f64;
     let height = if across == 1 { TALL } else { LOW };
-    let foot = if curves.panels.iter().any(|panel| !panel.words.is_empty()) { FOOT + WORDS } else { FOOT };
+    let words = curves.panels.iter().map(|panel| words(panel, width).len()).max().unwrap_or(0);
+    let foot = FOOT + WORDS * words as f64;
     for (n, panel) in curves.panels.iter().enumerate() {
         let place = Place {
             left: MARGIN + (width + GAP) * (n % across) as f64,
@@ -128,11 +132,29 @@ fn draw_panel(canvas: &mut Canvas, panel: &Panel, unit: &str, place: &Place) {
         draw_curve(canvas, curve, &x, &y);
     }
     signs(canvas, panel, &x, &y);
-    let words = panel.words.iter().map(|(word, labels)| format!("{word}: {}", labels.join(", ")));
-    let words = words.collect::<Vec<_>>().join("; ");
-    if !words.is_empty() {
-        canvas.text((left, bottom + 14.0 + WORDS), Anchor::Start, "soft", &words, right - left);
+    for (n, line) in words(panel, place.width).iter().enumerate() {
+        let base = bottom + 14.0 + WORDS * (n + 1) as f64;
+        canvas.text((place.left, base), Anchor::Start, "soft", line, place.width);
     }
+}
+
+/// What stands in the place of curves, in two lines at most.
+fn words(panel: &Panel, room: f64) -> Vec<String> {
+    let list = panel.words.iter().map(|(word, labels)| format!("{word}: {}", labels.join(", ")));
+    let list = list.collect::<Vec<_>>().join("; ");
+    let mut lines: Vec<String> = Vec::new();
+    for part in list.split_inclusive(", ") {
+        // What does not fit into the second line is cut off where it is drawn.
+        let fits =
+            |line: &str| canvas::width(&format!("{line}{}", part.trim_end()), canvas::size("soft")) <= room;
+        if lines.last().is_none_or(|line| lines.len() < 2 && !fits(line)) {
+            lines.push(String::new());
+        }
+        if let Some(line) = lines.last_mut() {
+            line.push_str(part);
+        }
+    }
+    lines
 }
 
 fn draw_curve(canvas: &mut Canvas, curve: &Curve, x: &dyn Fn(f64) -> f64, y: &Scale) {
@@ -153,11 +175,12 @@ fn signs(canvas: &mut Canvas, panel: &Panel, x: &dyn Fn(f64) -> f64, y: &Scale) 
     let mut ends: Vec<_> =
         marked.filter_map(|curve| Some((places(curve, x, y).last()?, &curve.marks))).collect();
     ends.sort_by(|((_, a), _), ((_, b), _)| a.total_cmp(b));
-    let mut free = f64::NEG_INFINITY;
+    let mut taken: Vec<(f64, f64)> = Vec::new();
     for ((x, y), marks) in ends {
-        let base = (y + 3.0).max(free);
+        let near = taken.iter().filter(|(other, _)| (x - other).abs() < SIGN_ROOM);
+        let base = near.map(|(_, base)| base + SIGN_HEIGHT).fold(y + 3.0, f64::max);
         canvas.text((x + 6.0, base), Anchor::Start, "", marks, SIGN_ROOM * 2.0);
-        free = base + SIGN_HEIGHT;
+        taken.push((x, base));
     }
 }
 
