@@ -246,6 +246,17 @@ fn names(folder: &Path) -> BTreeSet<String> {
     entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
 }
 
+#[test]
+fn the_pictures_that_the_readme_shows_are_there() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let readme = fs::read_to_string(root.join("README.md")).unwrap();
+    let shown: Vec<&str> = readme.split('"').filter(|part| part.ends_with(".svg")).collect();
+    assert!(!shown.is_empty());
+    for path in shown {
+        assert!(root.join(path).is_file(), "{path}");
+    }
+}
+
 /// The text itself, whatever a browser makes of it: every table and picture of the report is there, and
 /// nothing in it leads out of it.
 #[test]
