@@ -52,6 +52,29 @@ impl Repository {
         &self.root
     }
 
+    /// A path of this machine as git names it: relative to the root, whether or not it is there.
+    ///
+    /// # Errors
+    /// It lies outside.
+    pub fn relative(&self, path: &Path) -> Result<String, GitError> {
+        let outside = || GitError(format!("{} is not in {}", path.display(), self.root.display()));
+        let mut whole = PathBuf::new();
+        for part in std::path::absolute(path).map_err(|_| outside())?.components() {
+            match part {
+                std::path::Component::ParentDir => drop(whole.pop()),
+                part => whole.push(part),
+            }
+        }
+        // git's root is free of symbolic links, so as much of the path as there is has to be.
+        let real = whole.ancestors().find_map(|there| {
+            let rest = whole.strip_prefix(there).ok()?;
+            Some(there.canonicalize().ok()?.join(rest))
+        });
+        let real = real.unwrap_or(whole);
+        let inside = real.strip_prefix(&self.root).map_err(|_| outside())?;
+        inside.to_str().map(str::to_owned).ok_or_else(outside)
+    }
+
     /// The commit that a revision names.
     ///
     /// # Errors
@@ -74,6 +97,7 @@ impl Repository {
     /// # Errors
     /// No such commit.
     pub fn files(&self, commit: &str, folder: &str) -> Result<Vec<String>, GitError> {
+        let folder = if folder.is_empty() { "." } else { folder };
         let listed = git(&self.root, ["ls-tree", "-r", "-z", "--name-only", commit, "--", folder])?;
         Ok(text(listed).split_terminator('\0').map(str::to_owned).collect())
     }
@@ -133,10 +157,15 @@ impl Drop for Worktree {
 
 /// Runs `git` in a folder and returns what it printed.
 fn git<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(folder: &Path, args: I) -> Result<Vec<u8>, GitError> {
+    let mut command = Command::new("git");
+    // Inside of a hook git is told of another repository through these.
+    for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"] {
+        command.env_remove(name);
+    }
     let output =
-        Command::new("git").arg("-C").arg(folder).args(args).env("LC_ALL", "C").output().map_err(
-            |error| GitError(format!("`git` cannot be started: {error}; install it, or name files")),
-        )?;
+        command.arg("-C").arg(folder).args(args).env("LC_ALL", "C").output().map_err(|error| {
+            GitError(format!("`git` cannot be started: {error}; install it, or name files"))
+        })?;
     if output.status.success() {
         return Ok(output.stdout);
     }

@@ -67,6 +67,21 @@ pub fn format_duration(span: Span) -> String {
     out + &format!("{}{unit}", nanos as f64 / size)
 }
 
+/// Reads a share written as a percentage, `5%` or `0.5 %`, as 0.05 or 0.005. A bare number is refused:
+/// `0.05` could mean either.
+///
+/// # Errors
+/// A sentence fragment that says what a right value looks like.
+pub fn parse_percent(text: &str) -> Result<f64, String> {
+    let number = text.trim().strip_suffix('%').map(str::trim_end);
+    // `f64::from_str` would also take `inf`, `nan`, exponents and signs.
+    let plain = |number: &&str| number.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    let share = number.filter(plain).and_then(|number| number.parse::<f64>().ok());
+    share
+        .map(|percent| percent / 100.0)
+        .ok_or_else(|| format!("`{text}` is no percentage; write it like `5%` or `0.5%`"))
+}
+
 /// Prints a count in groups of three: `1 234 567`.
 pub fn group_thousands(count: u64) -> String {
     let digits = count.to_string();
@@ -133,6 +148,16 @@ mod tests {
         ] {
             let span = Span::from_nanos(nanos);
             assert_eq!(parse_duration(&format_duration(span)), Ok(span), "{}", format_duration(span));
+        }
+    }
+
+    #[test]
+    fn percentages_need_their_sign() {
+        for (text, share) in [("5%", 0.05), ("0.5 %", 0.005), (" 200% ", 2.0), ("0%", 0.0)] {
+            assert_eq!(parse_percent(text), Ok(share), "{text}");
+        }
+        for text in ["", "5", "%", "-1%", "inf%", "NaN%", "1e3%", "5%%", "1.2.3%", "+1%"] {
+            assert!(parse_percent(text).is_err(), "{text}");
         }
     }
 

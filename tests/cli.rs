@@ -82,7 +82,8 @@ fn what_cannot_be_meant_exits_2_and_says_what_to_do() {
             &["-z", "1s", "-n", "1", http][..],
             &["'--duration <TIME>'", "cannot be used with", "'--requests <N>'"][..],
         ),
-        (&[http], &["-z 10s", "-n 1000"]),
+        (&[http], &["-z 10s", "-n 1000", "--show"]),
+        (&["--show", "-c", "2", http], &["'--show'", "cannot be used with", "'--connections <N>'"]),
         (&[], &["<URL>"]),
         (&["-z", "0s", http], &["measures nothing"]),
         (&["-z", "5", http], &["no unit", "`10s`"]),
@@ -223,6 +224,23 @@ fn text_has_the_lines_people_look_for() {
     ] {
         assert!(text.contains(line), "`{line}` is not in:\n{text}");
     }
+}
+
+#[test]
+fn a_response_is_shown_as_it_came_whether_it_is_ok_or_not() {
+    for (status, code) in [("200 Fine", 0), ("404 Not Found", 1)] {
+        let response = format!(
+            "HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n\
+             HTTP/1.1 {status}\r\nContent-Encoding:  br\r\nContent-Length: 3\r\n\r\na\0b"
+        );
+        let server = Scripted::start(Protocol::H1, move |conn| conn.always(response.as_bytes()));
+        let shown = format!("HTTP/1.1 {}\nContent-Encoding: br\nContent-Length: 3\n\na\0b", &status[..3]);
+        let assert = load(&["--show", &url(&server)]).assert().code(code).stdout(shown);
+        assert.stderr(if code == 0 { contains("").boxed() } else { contains("nothing was ok").boxed() });
+        assert_eq!(server.requests(), 1);
+    }
+    let nobody = format!("http://{}/", free_address());
+    load(&["--show", &nobody]).assert().code(1).stdout("").stderr(contains("nothing was ok"));
 }
 
 #[test]

@@ -9,9 +9,11 @@ mod common;
 mod turn;
 
 use std::collections::BTreeMap;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::Path;
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use bench::load::plan::{Expect, Limit, LoadPlan};
 use bench::results::{Handshakes, Measurement, Protocol, Resumption};
 use bench::scenario::{self, Overrides, ServerSpec};
@@ -311,6 +313,66 @@ fn connections_that_a_server_closes_in_good_order_are_replaced() {
             assert_eq!(m.connection.reopened, m.connection.opened - u64::from(shape.0));
         }
         served.end();
+    }
+}
+
+/// The servers of `scenarios/encodings.toml`, as it sets them up: each coding is what was asked for, the same bytes
+/// each time, with the expected body inside; without one asked for there is none.
+#[test]
+fn compressed_bodies_are_the_same_bodies() {
+    let text = std::fs::read_to_string(in_project("scenarios/encodings.toml")).expect("the scenario");
+    let entry = |name: &str| {
+        let start = format!("[[server]]\nuse = {name:?}\n");
+        let mut paragraphs = text.split("\n\n");
+        format!("{}\n", paragraphs.find(|block| block.starts_with(&start)).expect("a server of the scenario"))
+    };
+    for (name, protocols) in [
+        ("nginx", &[Protocol::H1, Protocol::H1s, Protocol::H2][..]),
+        ("caddy", &[Protocol::H1, Protocol::H1s, Protocol::H2c, Protocol::H2, Protocol::H3]),
+    ] {
+        for &protocol in protocols {
+            let Some(served) = Served::start(&entry(name), protocol) else { return };
+            let file = in_project(&format!("servers/{name}/build/text-16k"));
+            let body = std::fs::read(file).expect("what the build made");
+            for coding in ["", "gzip", "br"] {
+                is_encoded(&served, coding, &body);
+            }
+            served.end();
+        }
+    }
+}
+
+fn is_encoded(served: &Served, coding: &str, body: &[u8]) {
+    let what = format!("{} over {:?}, {coding:?}", served.spec.name, served.protocol);
+    let mut plan = LoadPlan { sample: true, ..served.plan("/text-16k", (1, 1), 1) };
+    if !coding.is_empty() {
+        plan.request.headers = vec![("Accept-Encoding".into(), coding.into())];
+    }
+    let sample = served.measure(&plan, 200).sample.expect("a response");
+    let mut codings =
+        sample.fields.iter().filter(|field| field.name.eq_ignore_ascii_case("content-encoding"));
+    let encoded = BASE64_STANDARD.decode(&sample.body).expect("base64");
+    let mut decoded = Vec::new();
+    let took_off = match codings.next().map_or("", |field| &field.value) {
+        // Without its module nginx has no brotli.
+        "" if coding.is_empty() || (&served.spec.name[..], coding) == ("nginx", "br") => {
+            (&encoded[..]).read_to_end(&mut decoded)
+        }
+        "gzip" if coding == "gzip" => {
+            flate2::read::MultiGzDecoder::new(&encoded[..]).read_to_end(&mut decoded)
+        }
+        "br" if coding == "br" => {
+            brotli_decompressor::Decompressor::new(&encoded[..], 4096).read_to_end(&mut decoded)
+        }
+        other => panic!("{what}: answered {other:?}"),
+    };
+    took_off.unwrap_or_else(|error| panic!("{what}: {error}"));
+    assert!(decoded == body, "{what}");
+    for &shape in shapes(served.protocol) {
+        let mut many = served.plan("/text-16k", shape, 256);
+        many.request.headers.clone_from(&plan.request.headers);
+        many.expect.body = Some(sample.body.clone());
+        no_connection_was_replaced(&served.measure(&many, 200), &what);
     }
 }
 

@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use bench::load::plan::{Event, Limit, LoadPlan, Verify};
 use bench::load::{self, Control};
 use bench::results::{Measurement, Phase, Protocol, WaitMode};
@@ -82,6 +84,71 @@ fn a_body_with_its_length() {
         assert_eq!(m.multiplexing.is_some(), m.protocol.multiplexes());
         assert_eq!(m.quic.is_some(), m.protocol.is_quic());
     });
+}
+
+/// The response itself, as the server gave it: head, body and coding.
+#[test]
+fn a_response_is_sampled() {
+    let long = b"0123456789abcdef".repeat(20_000);
+    for (answer, status) in [
+        (Answer::hello().header("content-encoding", "br").header("x-a", "1").header("x-a", "2"), 200),
+        (Answer::hello().interim(103, &[("link", "</a>")]).trailer("x-checksum", "1").lengths(&[]), 200),
+        (Answer::new(200, &long).header("content-encoding", "gzip"), 200),
+        (Answer::new(404, b""), 404),
+        (Answer::hello().last(), 200),
+    ] {
+        for protocol in EVERY {
+            let given = answer.clone();
+            let server = Scripted::serve(protocol, move |peer| peer.always(&given));
+            for keepalive in [true, false] {
+                let plan = LoadPlan { sample: true, keepalive, ..server.plan(1, Limit::Requests(1)) };
+                let m = run(&plan);
+                let sample = m.sample.as_ref().unwrap_or_else(|| panic!("{protocol:?}: {:?}", m.errors));
+                let body = BASE64_STANDARD.decode(&sample.body).expect("base64");
+                assert_eq!((sample.status, sample.truncated), (status, false), "{protocol:?}");
+                assert_eq!(body, answer.pieces.concat(), "{protocol:?}");
+                let fields: Vec<(&str, &str)> =
+                    sample.fields.iter().map(|field| (&field.name[..], &field.value[..])).collect();
+                let given: Vec<(&str, &str)> =
+                    answer.headers.iter().map(|(name, value)| (&name[..], &value[..])).collect();
+                // What says where the body ends, and on HTTP/1.1 what becomes of the connection, comes besides.
+                let told: Vec<_> = fields.into_iter().filter(|field| given.contains(field)).collect();
+                assert_eq!(told, given, "{protocol:?}");
+            }
+            let unasked = run(&server.plan(1, Limit::Requests(1)));
+            assert_eq!(unasked.sample, None, "{protocol:?}");
+        }
+    }
+}
+
+#[test]
+fn a_sample_is_cut_at_its_bound_and_is_of_one_request() {
+    let piece = [7; 64 << 10];
+    let answer = Answer::new(200, &piece).times(80).lengths(&[]);
+    for protocol in EVERY {
+        let answer = answer.clone();
+        let server = Scripted::serve(protocol, move |peer| peer.always(&answer));
+        let plan = LoadPlan { sample: true, ..server.plan(1, Limit::Requests(1)) };
+        let m = run(&plan);
+        let sample = m.sample.expect("a response");
+        let body = BASE64_STANDARD.decode(&sample.body).expect("base64");
+        assert_eq!((body.len(), sample.truncated, m.requests.ok), (4 << 20, true, 1), "{protocol:?}");
+        let many = LoadPlan { sample: true, ..server.plan(2, Limit::Requests(2)) };
+        let error = load::run(&many, &Control::new(), &mut |_| ()).map(|_| ()).expect_err("two connections");
+        assert!(error.to_string().starts_with("a response is sampled of one request"), "{error}");
+    }
+}
+
+/// What came of a response that was not completed is no sample.
+#[test]
+fn half_a_response_is_no_sample() {
+    for protocol in EVERY {
+        let server = Scripted::serve(protocol, |peer| peer.always(&Answer::hello().lengths(&["99"])));
+        let mut plan = LoadPlan { sample: true, ..server.plan(1, Limit::Requests(1)) };
+        plan.timeout_ns = 300 * MS;
+        let m = run(&plan);
+        assert_eq!((m.requests.ok, m.sample), (0, None), "{protocol:?}");
+    }
 }
 
 #[test]

@@ -88,6 +88,79 @@ fn a_whole_run_measures_every_cell_and_leaves_nothing_behind() {
     );
 }
 
+/// What servers make of a section's headers, each found out before the window, and within it.
+#[test]
+fn answers_are_decoded_and_held_to_what_they_were() {
+    let ways = ["well", "varying", "drifting", "wrong", "bomb", "unknown"];
+    let servers = ways.map(|way| hello(way, "\"h1\"", &format!(", \"encode={way}\"")));
+    let section = section(
+        "Encoded",
+        "kind = \"closed-loop\"\nprotocol = \"h1\"\ncells = [\"2x1\"]\nruns = true\n\
+         headers = { Accept-Encoding = \"gzip\" }",
+    );
+    let bed = Bed::new(
+        "rounds = 1\nduration = \"100ms\"",
+        &[&servers.concat(), &hello("plain", "\"h1\"", ""), &section].map(String::as_str).concat(),
+    );
+    let output = bed.bench().output().expect("bench can be started");
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    bed.assert_nothing_is_left();
+    let results = bed.results();
+    let record = &results.sections[0];
+    assert!(record.runs);
+    assert_eq!(
+        (record.headers[0].name.as_str(), record.headers[0].value.as_str()),
+        ("Accept-Encoding", "gzip")
+    );
+    let round = |name: &str| {
+        &record.cells.iter().find(|cell| cell.server == name).expect("a cell for each server").rounds[0]
+    };
+    for (name, encoding, body_bytes, repeats, problem) in [
+        ("plain", "identity", Some(3), true, None),
+        ("well", "gzip", Some(3), true, None),
+        ("varying", "gzip", Some(3), false, None),
+        ("drifting", "gzip", Some(3), true, None),
+        (
+            "wrong",
+            "gzip",
+            Some(3),
+            true,
+            Some("the body, after gzip is taken off, is not the expected one from byte 1 on"),
+        ),
+        (
+            "bomb",
+            "gzip",
+            None,
+            true,
+            Some("the body, after gzip is taken off, is over 64 MiB, which is as far as it is checked"),
+        ),
+        (
+            "unknown",
+            "snappy",
+            None,
+            true,
+            Some(
+                "the content coding `snappy` is not known (gzip, deflate, br, zstd are): the body cannot be checked",
+            ),
+        ),
+    ] {
+        let round = round(name);
+        let answer = round.answer.as_ref().unwrap_or_else(|| panic!("{name}: {:?}", round.reason));
+        assert_eq!((answer.status, answer.encoding.as_str()), (200, encoding), "{name}");
+        assert_eq!((answer.body_bytes, answer.repeats), (body_bytes, repeats), "{name}");
+        assert_eq!(answer.problem.as_deref(), problem, "{name}");
+        let status = if problem.is_some() { CellStatus::Failed } else { CellStatus::Measured };
+        assert_eq!((round.status, round.reason.as_deref()), (status, problem), "{name}");
+        let Some(measurement) = &round.measurement else { continue };
+        assert_eq!(measurement.sample, None, "the window keeps no response");
+        assert_eq!(measurement.requests.failed > 0, name == "drifting", "{name}: {:?}", measurement.errors);
+    }
+    let report = std::fs::read_to_string(bed.report("md")).expect("a report");
+    assert!(report.contains("Every request carries `Accept-Encoding: gzip`."), "{report}");
+    assert!(report.contains("varying: gzip, 23 of 3 bytes, differing from answer to answer"), "{report}");
+    assert!(report.contains("plain: identity, 3 bytes"), "{report}");
+}
+
 #[test]
 fn a_server_that_dies_fails_its_cell_and_is_started_again() {
     let bed = Bed::new(

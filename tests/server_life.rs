@@ -67,6 +67,9 @@ impl Bed {
             port: None,
             tls_port: None,
             note: None,
+            workers: None,
+            variant: None,
+            revision: None,
         };
         Self { host, ports: own_ports(&spec), spec, token, dir }
     }

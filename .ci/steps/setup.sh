@@ -11,6 +11,9 @@ need python3 python3
 need node nodejs
 need go golang-go
 need npm npm
+need shellcheck shellcheck
+# Tests fetch a release made up by themselves.
+need curl curl
 need nginx nginx
 need h2o h2o
 # quiche brings BoringSSL, and bindings to it that are made while it is built.
@@ -45,3 +48,9 @@ fi
 
 cargo fmt --version >/dev/null 2>&1 || rustup component add rustfmt
 cargo clippy --version >/dev/null 2>&1 || rustup component add clippy
+
+# The step `workflows` lints with this version.
+actionlint=1.7.12
+if [[ $(target/tools/actionlint -version 2>/dev/null | head -n 1) != "v$actionlint" ]]; then
+    GOBIN=$PWD/target/tools go install "github.com/rhysd/actionlint/cmd/actionlint@v$actionlint"
+fi

@@ -12,7 +12,7 @@ use super::Exit;
 use crate::load::plan::{Event, Expect, Limit, LoadPlan, Quic, Request, Target, Verify};
 use crate::load::{self, Control};
 use crate::report;
-use crate::results::{Measurement, Protocol, Resumption, SocketMode, WaitMode};
+use crate::results::{HeaderField, Measurement, Protocol, ResponseSample, Resumption, SocketMode, WaitMode};
 use crate::time::Span;
 use crate::units::parse_duration;
 
@@ -101,6 +101,9 @@ pub struct Args {
     /// Print the measurement as JSON (docs/results-format.md)
     #[arg(long)]
     json: bool,
+    /// Send one request and print the response as it came, content coding left on; nothing is measured
+    #[arg(long, conflicts_with_all = ["duration", "requests", "connections", "concurrency", "threads", "warmup", "json"])]
+    show: bool,
     /// Run a plan (JSON, from a file or - for standard input); prints events as JSON lines
     #[arg(long, value_name = "FILE", exclusive = true)]
     plan: Option<String>,
@@ -254,18 +257,37 @@ fn run_url(args: &Args) -> Exit {
     }
     match load::run(&plan, &control, &mut |_| ()) {
         Ok(measurement) => {
-            let text = if args.json {
-                serde_json::to_string_pretty(&measurement).unwrap_or_default()
-            } else {
-                report::measurement(&measurement)
+            let output = match &measurement.sample {
+                Some(sample) => shown(&measurement, sample),
+                None if args.show => Vec::new(),
+                None if args.json => {
+                    format!("{}\n", serde_json::to_string_pretty(&measurement).unwrap_or_default()).into()
+                }
+                None => format!("{}\n", report::measurement(&measurement)).into(),
             };
-            match super::print(format!("{text}\n").as_bytes()) {
+            match super::print(&output) {
                 Exit::Measured => verdict(&measurement),
                 lost => lost,
             }
         }
         Err(error) => could_not(&error.to_string()),
     }
+}
+
+/// A response: status and fields as text, and its body behind a blank line.
+fn shown(measurement: &Measurement, sample: &ResponseSample) -> Vec<u8> {
+    let version = measurement.negotiated.as_ref().map_or("HTTP", |negotiated| &negotiated.http);
+    let mut text = format!("{version} {}\n", sample.status);
+    for HeaderField { name, value } in &sample.fields {
+        text.push_str(&format!("{name}: {value}\n"));
+    }
+    text.push('\n');
+    let mut output = text.into_bytes();
+    output.extend(BASE64_STANDARD.decode(&sample.body).unwrap_or_default());
+    if sample.truncated {
+        output.extend_from_slice(b"\n[longer than what is kept of it]\n");
+    }
+    output
 }
 
 fn run_plan(source: &str) -> Exit {
@@ -359,12 +381,13 @@ fn plan(args: &Args) -> Result<LoadPlan, String> {
     }
     check_connections(args, protocol)?;
     let limit = match (args.duration, args.requests) {
+        _ if args.show => Limit::Requests(1),
         (Some(duration), None) if duration.is_zero() => {
             return Err("a duration of 0s measures nothing".into());
         }
         (Some(duration), None) => Limit::DurationNs(duration.as_nanos()),
         (None, Some(count)) => Limit::Requests(count),
-        _ => return Err("say how long to measure: a time (-z 10s) or a number of requests (-n 1000)".into()),
+        _ => return Err("say how long to measure: a time (-z 10s) or a number of requests (-n 1000); or --show one response".into()),
     };
     let body = args.data.as_deref().map(body_of).transpose()?.unwrap_or_default();
     let method =
@@ -399,7 +422,7 @@ fn plan(args: &Args) -> Result<LoadPlan, String> {
                 .map(|body| BASE64_STANDARD.encode(body)),
             length: None,
         },
-        connections: args.connections,
+        connections: if args.show { 1 } else { args.connections },
         concurrency: args.concurrency,
         threads,
         cpus,
@@ -422,6 +445,7 @@ fn plan(args: &Args) -> Result<LoadPlan, String> {
             "" => Verify::System,
             path => Verify::Roots(path.into()),
         }),
+        sample: args.show,
     })
 }
 
@@ -605,6 +629,7 @@ Examples:
   bench load --protocol h3 --resumption 0rtt --disable-keepalive -n 4000 --warmup 1s https://localhost:4433/
   bench load --disable-keepalive -c 20 -z 5s https://localhost:8443/  # handshakes per second
   bench load --connect-to 127.0.0.1:8443 --sni example.org -z 5s https://example.org/
+  bench load --show -H 'Accept-Encoding: gzip' http://127.0.0.1:8080/  # one response, to look at
   bench load --plan - < plan.json
 
 Exit codes: 0 measured; 1 nothing was ok; 2 could not measure.";

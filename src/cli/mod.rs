@@ -2,7 +2,9 @@
 //! and what it prints; the work is done by the modules below.
 
 pub mod check;
+pub mod comparing;
 pub mod completions;
+pub mod diff;
 pub mod doctor;
 pub mod load;
 pub mod man;
@@ -10,6 +12,7 @@ pub mod narrow;
 mod publish;
 pub mod report;
 pub mod run;
+mod sides;
 pub mod supervise;
 
 use std::io::Write;
@@ -33,6 +36,7 @@ pub enum Exit {
 Examples:
   bench run scenarios/quick.toml                  start servers, measure, write reports/QUICK_RESULTS.md
   bench load -c 50 -z 10s http://127.0.0.1:8080/  drive a server that runs already
+  bench diff HEAD~1 HEAD                          what changed between two commits' reports
   bench doctor                                    is this machine fit for it?
 
 Exit codes: 0 done; 1 done, but something asked to hold did not; 2 it could not be done.")]
@@ -46,6 +50,7 @@ enum Command {
     Run(run::Args),
     Load(Box<load::Args>),
     Report(report::Args),
+    Diff(diff::Args),
     Check(check::Args),
     Doctor(doctor::Args),
     #[command(hide = true)]
@@ -73,6 +78,7 @@ pub fn main() -> Exit {
         Command::Run(args) => run::run(args),
         Command::Load(args) => load::run(*args),
         Command::Report(args) => report::run(args),
+        Command::Diff(args) => diff::run(args),
         Command::Check(args) => check::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Supervise(args) => supervise::run(args),

@@ -138,7 +138,7 @@ fn resume_command(args: impl Iterator<Item = String>) -> String {
 }
 
 /// A word as a POSIX shell reads it back.
-fn quoted(word: &str) -> String {
+pub(super) fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         return word.into();
@@ -147,7 +147,7 @@ fn quoted(word: &str) -> String {
 }
 
 /// Columns of the terminal, or enough for a file.
-fn width() -> usize {
+pub(super) fn width() -> usize {
     terminal_size::terminal_size_of(std::io::stdout())
         .map_or(COLUMNS, |(terminal_size::Width(columns), _)| usize::from(columns))
 }

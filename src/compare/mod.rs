@@ -2,9 +2,17 @@
 //! changed, within what interval, and whether the rounds allow a verdict. Pure; `docs/methodology.md`,
 //! "Comparing", is its prose. How a comparison is shown is `report`'s.
 
+mod fingerprint;
+pub mod gate;
+mod judge;
+mod pairs;
+mod rank;
+
+pub use fingerprint::{Fact, fingerprint};
+
 use serde::Serialize;
 
-use crate::results::{CellKey, Results};
+use crate::results::{CellKey, Results, SectionRecord};
 
 /// How to compare.
 #[derive(Clone, PartialEq, Debug)]
@@ -100,6 +108,8 @@ pub struct Comparison {
     pub level: f64,
     /// What keeps the sides from being compared; empty when nothing does.
     pub differing: Vec<Difference>,
+    /// What differs between the machines and a control in both runs makes up for.
+    pub tolerated: Vec<Difference>,
     /// Cells on both sides, in the head's order.
     pub cells: Vec<CellChange>,
     /// Cells of the base that the head does not have.
@@ -160,6 +170,8 @@ pub struct CellChange {
     pub marks_gained: Vec<String>,
     /// Marks the base had and the head has not.
     pub marks_lost: Vec<String>,
+    /// True when either side is marked, so that there is no verdict.
+    pub marked: bool,
     /// True when the base had figures and the head has none: it failed.
     pub failed: bool,
 }
@@ -177,6 +189,9 @@ pub struct Change {
     pub change: Option<f64>,
     /// Its interval at the level, not corrected for the number of cells.
     pub interval: Option<(f64, f64)>,
+    /// Probability with which the interval holds the change: 0.95 for a level of 0.05; less where the
+    /// rounds are too few.
+    pub confidence: Option<f64>,
     /// Probability of rounds at least this far apart when nothing changed; uncorrected.
     pub p: Option<f64>,
     /// Rounds of either side.
@@ -215,15 +230,72 @@ impl Comparison {
 }
 
 /// Compares two runs of one scenario. Servers are matched by name, sections by title and kind, cells by
-/// what they ask for.
-pub fn runs(_base: (&str, &Results), _head: (&str, &Results), _options: &Options) -> Comparison {
-    unimplemented!("the comparison of two runs")
+/// what they ask for. Either side comes with the name the user gave it.
+pub fn runs(base: (&str, &Results), head: (&str, &Results), options: &Options) -> Comparison {
+    let mut differing = Vec::new();
+    let mut tolerated = Vec::new();
+    for (difference, of_machine) in fingerprint::differences(base.1, head.1) {
+        let list = if of_machine && options.relative_to.is_some() { &mut tolerated } else { &mut differing };
+        list.push(difference);
+    }
+    let found = pairs::of_runs(base.1, head.1, options.relative_to.as_deref());
+    let cells = judge::cells(&found.pairs, judge::Design::TwoRuns, options, differing.is_empty());
+    Comparison {
+        title: head.1.title.clone(),
+        base: side(base.0, base.1),
+        head: side(head.0, head.1),
+        relative_to: options.relative_to.clone(),
+        margin: options.margin,
+        level: options.level,
+        differing,
+        tolerated,
+        totals: judge::totals(&cells),
+        cells,
+        missing: found.missing,
+        new: found.new,
+    }
 }
 
 /// Compares two servers of one run, measured in turns: rounds are compared in pairs. Both stand under
 /// the base's name in the outcome.
-pub fn servers(_results: &Results, _base: &str, _head: &str, _options: &Options) -> Comparison {
-    unimplemented!("the comparison of two servers")
+pub fn servers(results: &Results, base: &str, head: &str, options: &Options) -> Comparison {
+    let found = pairs::of_servers(results, base, head);
+    let cells = judge::cells(&found.pairs, judge::Design::Turns, options, true);
+    let named = |name: &str| Side {
+        commit: results.servers.iter().find(|s| s.name == name).and_then(|s| s.revision.clone()),
+        ..side(name, results)
+    };
+    Comparison {
+        title: results.title.clone(),
+        base: named(base),
+        head: named(head),
+        relative_to: None,
+        margin: options.margin,
+        level: options.level,
+        differing: Vec::new(),
+        tolerated: Vec::new(),
+        totals: judge::totals(&cells),
+        cells,
+        missing: found.missing,
+        new: found.new,
+    }
+}
+
+fn side(name: &str, results: &Results) -> Side {
+    let session = results.sessions.first();
+    Side {
+        name: name.to_owned(),
+        commit: session.and_then(|session| session.environment.commit.clone()),
+        started_at: session.map(|session| session.started_at.clone()),
+    }
+}
+
+/// The section of `base` that `section` of `head` is: of the same title and kind; where a run has several
+/// of them, the one in the same place among these.
+fn same_section<'a>(base: &'a Results, head: &Results, section: &SectionRecord) -> Option<&'a SectionRecord> {
+    let same = |other: &&SectionRecord| other.title == section.title && other.kind == section.kind;
+    let place = head.sections.iter().filter(same).position(|other| std::ptr::eq(other, section))?;
+    base.sections.iter().filter(same).nth(place)
 }
 
 /// Share within which a change is no change.

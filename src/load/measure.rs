@@ -3,14 +3,17 @@
 
 use std::collections::BTreeMap;
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+
 use super::plan::{Limit, LoadPlan};
 use super::quic::QuicTotals;
-use super::record::{Counts, Latencies, Record, Stage};
+use super::record::{Counts, Latencies, Record, Sample, Stage};
 use super::worker::{Outcome, Usage};
 use super::{LoadError, Prepared, tls};
 use crate::results::{
-    Connections, Generator, GeneratorThread, Latency, Measurement, Phase, QuicHealth, Requests, Resumption,
-    Transfer, WaitMode, Warning, Window, histogram, stats,
+    Connections, Generator, GeneratorThread, Latency, Measurement, Phase, QuicHealth, Requests,
+    ResponseSample, Resumption, Transfer, WaitMode, Warning, Window, histogram, stats,
 };
 use crate::time::{Instant, Span};
 
@@ -73,13 +76,20 @@ pub(super) fn measurement(
         stalls: record.stalls.clone(),
         quic: quic(plan, &outcomes),
         warnings: Vec::new(),
-        sample: None,
+        sample: record.sample.as_deref().and_then(sample),
     };
     measurement.warnings = warnings(plan, &measurement);
     measurement.warnings.extend(unfulfilled(plan, &measurement));
     measurement.warnings.extend(late_edge(&outcomes, length));
     measurement.warnings.extend(early_answers(plan, &measurement));
     Ok(measurement)
+}
+
+/// The response that was sampled, if one was completed.
+fn sample(sample: &Sample) -> Option<ResponseSample> {
+    let (status, fields) = sample.head.clone()?;
+    let body = BASE64_STANDARD.encode(&sample.body);
+    Some(ResponseSample { status, fields, body, truncated: sample.truncated })
 }
 
 /// What QUIC did in the window, of all workers.

@@ -32,7 +32,7 @@ use self::plan::{Event, Limit, LoadPlan};
 use self::uring::{Address, Config, DatagramOptions, Ring, RingError};
 use self::worker::{Assignment, Outcome, Worker};
 use crate::clock;
-use crate::proto::h1::encode_request;
+use crate::proto::h1::{HeadMemo, encode_request};
 use crate::proto::request::EncodeError;
 use crate::proto::{h2, h3, qpack, quic as transport};
 use crate::results::{Finding, FindingLevel, Measurement, Resumption, SocketMode, WaitMode};
@@ -197,9 +197,11 @@ impl Prepared {
         };
         let body = decode("request.body", &plan.request.body)?;
         let request = encode(plan, &body)?;
+        let expected = plan.expect.body.as_deref().map(|text| decode("expect.body", text)).transpose()?;
         let expect = Expectation {
             status: plan.expect.status,
-            body: plan.expect.body.as_deref().map(|text| decode("expect.body", text)).transpose()?,
+            watched: expected.is_some() || plan.sample,
+            body: expected,
             length: plan.expect.length,
         };
         let tls = plan.protocol.is_tls().then(|| tls::Settings::new(plan)).transpose()?;
@@ -263,6 +265,9 @@ fn validate(plan: &LoadPlan) -> Result<(), LoadError> {
         _ => (),
     }
     validate_resumption(plan)?;
+    if plan.sample && (plan.connections, plan.limit, plan.warmup_ns) != (1, Limit::Requests(1), 0) {
+        return bad("a response is sampled of one request on one connection, without a warm-up".into());
+    }
     let in_flight = u64::from(plan.connections) * u64::from(plan.concurrency);
     if plan.concurrency > 1 && in_flight > MOST_IN_FLIGHT {
         return bad(format!(
@@ -427,6 +432,10 @@ fn build_worker<'a>(
         receptions: connections.saturating_mul(if plan.protocol.is_quic() { plan.concurrency } else { 1 }),
         datagrams: plan.protocol.is_quic(),
     })?;
+    let mut memo = HeadMemo::default();
+    if plan.sample {
+        memo.transcribe();
+    }
     let job = Job {
         request: prepared.request.clone(),
         concurrency: plan.concurrency,
@@ -436,7 +445,8 @@ fn build_worker<'a>(
         expect: prepared.expect.clone(),
         alpn: plan.protocol.alpn().unwrap_or_default(),
         tls: prepared.tls.as_ref().map(|tls| (Arc::clone(&tls.config), tls.name.clone())),
-        memo: Default::default(),
+        sample: plan.sample,
+        memo,
     };
     let assignment = Assignment {
         connections,

@@ -54,6 +54,9 @@ pub struct LoadPlan {
     pub batch: u32,
     /// Check the server's certificate against the system's roots, or this PEM file; `null`: accept any.
     pub verify: Option<Verify>,
+    /// Keep the response for the measurement: of one request on one connection.
+    #[serde(default)]
+    pub sample: bool,
 }
 
 /// Settings of QUIC connections.

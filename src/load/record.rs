@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
 
-use crate::results::{ErrorCount, Handshakes, Multiplexing, Negotiated, Phase, Requests, Second, Stall};
+use crate::results::{
+    ErrorCount, Handshakes, HeaderField, Multiplexing, Negotiated, Phase, Requests, Second, Stall,
+};
 use crate::time::{Instant, Span};
 
 /// Where a run is in its life.
@@ -275,6 +277,27 @@ fn add_handshakes(a: Handshakes, b: Handshakes) -> Handshakes {
     }
 }
 
+/// What is kept of a response, for whoever wants to see one. There is one at a time.
+#[derive(Clone, Default, Debug)]
+pub struct Sample {
+    /// Status and fields, once it is complete.
+    pub head: Option<(u16, Vec<HeaderField>)>,
+    /// Its body, or the beginning of it.
+    pub body: Vec<u8>,
+    /// The body was longer.
+    pub truncated: bool,
+}
+
+impl Sample {
+    /// The next bytes of the body.
+    #[cold]
+    pub fn add(&mut self, bytes: &[u8]) {
+        let room = SAMPLED_BYTES - self.body.len();
+        self.truncated |= bytes.len() > room;
+        self.body.extend_from_slice(&bytes[..bytes.len().min(room)]);
+    }
+}
+
 /// A worker's record.
 #[derive(Clone)]
 pub struct Record {
@@ -316,6 +339,8 @@ pub struct Record {
     pub reopened: u64,
     /// The first stalls of the whole life.
     pub stalls: Vec<Stall>,
+    /// The response that is sampled, where one is.
+    pub sample: Option<Box<Sample>>,
     mean_latency: Span,
 }
 
@@ -346,6 +371,7 @@ impl Record {
             refused: 0,
             reopened: 0,
             stalls: Vec::new(),
+            sample: None,
             mean_latency: Span::ZERO,
         }
     }
@@ -464,15 +490,26 @@ impl Record {
     #[cold]
     pub fn failed(&mut self, fault: &Fault, requests: u64) {
         self.in_flight -= requests;
+        if requests > 0 {
+            self.forget_sample();
+        }
         if self.stage == Stage::Window {
             self.second_failed += requests;
         }
         self.now().fault(fault, requests);
     }
 
+    /// What came of a response that was not completed is no sample.
+    fn forget_sample(&mut self) {
+        if let Some(sample) = &mut self.sample {
+            **sample = Sample::default();
+        }
+    }
+
     /// A request that was not processed was sent again.
     #[cold]
     pub fn replayed(&mut self) {
+        self.forget_sample();
         self.now().requests.replayed += 1;
     }
 
@@ -594,6 +631,7 @@ impl Record {
         }
         self.stalls.extend(other.stalls.iter().take(KEPT_STALLS - self.stalls.len()).cloned());
         self.negotiated = self.negotiated.take().or_else(|| other.negotiated.clone());
+        self.sample = self.sample.take().or_else(|| other.sample.clone());
         if self.seconds.len() < other.seconds.len() {
             self.seconds.resize_with(other.seconds.len(), SecondRecord::default);
         }
@@ -699,6 +737,8 @@ const LONGEST: u64 = 1 << 42;
 const BUCKETS: usize = 34 * 1024;
 const SKETCH_STEP: usize = 16;
 const SKETCHED_SECONDS: usize = 3600;
+/// Bytes kept of a sampled body.
+const SAMPLED_BYTES: usize = 4 << 20;
 /// Stalls kept in words; a count of connections that stand still is kept besides.
 const KEPT_STALLS: usize = 8;
 

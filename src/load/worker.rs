@@ -203,6 +203,8 @@ impl<'a> Worker<'a> {
             })
             .collect::<Result<Vec<_>, Fault>>()?;
         gate.register(ring.waker());
+        let mut record = Record::new();
+        record.sample = job.sample.then(Box::default);
         Ok(Self {
             ring,
             image,
@@ -211,7 +213,7 @@ impl<'a> Worker<'a> {
             assignment,
             gate,
             slots,
-            record: Record::new(),
+            record,
             pace: Pace::default(),
             batcher,
             begun: Vec::new(),
@@ -385,6 +387,7 @@ impl<'a> Worker<'a> {
         if self.record.negotiated.is_none() {
             self.record.negotiated = self.slots.iter().find_map(|slot| slot.client.negotiated());
         }
+        self.keep_head(0);
         Outcome {
             record: self.record,
             window,
@@ -753,6 +756,7 @@ impl<'a> Worker<'a> {
     /// Ends the connection of a slot and begins the next one, at once or after a back-off.
     #[cold]
     pub(super) fn replace(&mut self, index: u32, failed: Option<Fault>) -> io::Result<()> {
+        self.keep_head(index);
         let slot = &mut self.slots[index as usize];
         if self.record.negotiated.is_none() {
             self.record.negotiated = slot.client.negotiated();
@@ -796,6 +800,16 @@ impl<'a> Worker<'a> {
         }
         self.begun.retain(|begun| *begun != index);
         self.reconnect(index)
+    }
+
+    /// The head of a sampled response is asked of its connection before that is gone.
+    fn keep_head(&mut self, index: u32) {
+        if let Some(sample) = &mut self.record.sample
+            && sample.head.is_none()
+            && self.record.answers > 0
+        {
+            sample.head = self.slots[index as usize].client.head(&self.job);
+        }
     }
 
     /// Sends the alert or GOAWAY that a failed connection still has to say, if its socket takes it now.

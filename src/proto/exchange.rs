@@ -18,6 +18,15 @@ pub trait Responses<T> {
     fn goaway(&mut self);
 }
 
+/// The head of a final response in its own words, for whoever wants to see one.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Transcript {
+    /// Status code.
+    pub status: u16,
+    /// Names and values of its fields, in order; pseudo-header fields left out.
+    pub fields: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
 /// Why a stream has no complete response.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Failure {

@@ -6,6 +6,10 @@ mod handshake;
 mod health;
 mod plot;
 mod ratio;
+mod runs;
+mod workers;
+
+pub(super) use workers::worker_threads;
 
 use super::marks::{self, Candidate, Figure, Mark, SetupTime};
 use super::text::{self, MISSING};
@@ -15,6 +19,8 @@ use crate::results::{
     Resumption, SectionKind, SectionRecord, ServerRecord, Summary, Verdict,
 };
 use crate::units::group_thousands;
+
+pub(super) use self::runs::Runs;
 
 /// The cells of a section that share a table: servers down, cells across.
 pub(super) struct Sheet<'a> {
@@ -230,6 +236,16 @@ impl<'a> Sheet<'a> {
         reasons
     }
 
+    /// Every round as a row; `None` for a section that does not ask for it.
+    pub(super) fn runs(&self) -> Option<Runs> {
+        runs::runs(self)
+    }
+
+    /// What each server answered, by its label.
+    pub(super) fn answers(&self) -> Vec<(String, String)> {
+        runs::answers(self)
+    }
+
     /// The places of a ratio at which both protocols are equal within noise, by name.
     pub(super) fn even(&self) -> Vec<String> {
         if self.section.kind == SectionKind::Ratio { ratio::even(self) } else { Vec::new() }
@@ -251,6 +267,10 @@ impl<'a> Sheet<'a> {
         let mut ties = Vec::new();
         if matches!(self.section.kind, SectionKind::Ratio | SectionKind::Handshake) {
             // Nothing wins in the one, and it is no rate that the other is about.
+            return ties;
+        }
+        if !self.equal_workers() {
+            // CPU per request cannot tell these apart.
             return ties;
         }
         for column in &self.columns {
@@ -344,7 +364,7 @@ impl<'a> Sheet<'a> {
     /// Which servers are best in a column. With one server there is nothing to be best of. Figures
     /// that print alike are equal to a reader, so what prints as the best does is best too.
     fn best(&self, column: &Column, figure: Figure) -> Vec<bool> {
-        if self.servers.len() < 2 {
+        if self.servers.len() < 2 || (figure.is_cpu() && !self.equal_workers()) {
             return vec![false; self.servers.len()];
         }
         let (kind, settings) = (self.section.kind, &self.results.settings);

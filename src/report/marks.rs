@@ -42,7 +42,7 @@ impl Figure {
     }
 
     /// True for what a request or a connection costs the server.
-    fn is_cpu(self) -> bool {
+    pub(super) fn is_cpu(self) -> bool {
         matches!(self, Self::Cpu | Self::CpuPerConnection)
     }
 

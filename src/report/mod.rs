@@ -1,6 +1,7 @@
 //! Owns the rendering of results: results file in, Markdown and terminal tables out. A pure function
 //! of the results: no clock, no environment, and the same bytes each time.
 
+pub mod diff;
 mod grid;
 mod load;
 pub mod marks;

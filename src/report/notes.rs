@@ -45,6 +45,18 @@ fn settings(results: &Results) -> Vec<String> {
                 .into(),
         );
     }
+    let workers = |server| grid::worker_threads(results, server);
+    let mut numbers: Vec<u32> = results.servers.iter().map(workers).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    if numbers.len() > 1 {
+        notes.push(
+            "The servers had unequal numbers of worker threads, see the settings. CPU µs/req rises with the \
+             number, whatever the server, so it says nothing between unequal ones: where a table has both, \
+             none is the best."
+                .into(),
+        );
+    }
     notes
 }
 

@@ -16,7 +16,7 @@ pub(super) fn page(results: &Results) -> Result<String, RenderError> {
     let view = view(results, Placement::Within);
     let markdown = render::render(&results.template, &view)? + "\n" + &rounds::rounds(results);
     let (body, headings) = html(&markdown, &view.pictures);
-    render::render_page(context! {
+    render::page(context! {
         title => &results.title,
         light => picture::properties(Theme::Light),
         dark => picture::properties(Theme::Dark),

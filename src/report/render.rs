@@ -3,15 +3,17 @@
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Serde, Value};
 use minijinja::{AutoEscape, Environment, UndefinedBehavior};
+use serde::Serialize;
 
-use super::RenderError;
 use super::view::View;
+use super::{RenderError, diff};
 
 /// Report templates by name, as a scenario's `template` key gives it.
 const REPORTS: &[(&str, &str)] = &[
     ("http", include_str!("../../templates/http.md.j2")),
     ("http2", include_str!("../../templates/http2.md.j2")),
     ("http3", include_str!("../../templates/http3.md.j2")),
+    ("encodings", include_str!("../../templates/encodings.md.j2")),
 ];
 
 /// Parts that templates include, and the page.
@@ -24,6 +26,8 @@ const PARTS: &[(&str, &str)] = &[
     (PAGE, include_str!("../../templates/page.html.j2")),
 ];
 
+/// Template of comparisons.
+const DIFF: &str = include_str!("../../templates/diff.md.j2");
 const PAGE: &str = "page.html.j2";
 
 /// Names of the templates there are.
@@ -41,15 +45,23 @@ pub(super) fn render(template: &str, view: &View) -> Result<String, RenderError>
             known.join(", ")
         )));
     };
-    let fault = |e: minijinja::Error| RenderError(format!("template `{template}`: {e:#}"));
-    let rendered = environment().and_then(|e| e.render_str(source, Value::from(Serde(view))));
-    Ok(tidy(&rendered.map_err(fault)?))
+    fill(template, source, view)
+}
+
+/// Renders comparisons.
+pub(super) fn diff(view: &diff::View) -> Result<String, RenderError> {
+    fill("diff", DIFF, view)
 }
 
 /// Renders the page around a report.
-pub(super) fn render_page(context: Value) -> Result<String, RenderError> {
+pub(super) fn page(context: Value) -> Result<String, RenderError> {
     let rendered = environment().and_then(|e| e.get_template(PAGE)?.render(context));
     rendered.map_err(|e| RenderError(format!("template `{PAGE}`: {e:#}")))
+}
+
+fn fill(template: &str, source: &str, view: &impl Serialize) -> Result<String, RenderError> {
+    let rendered = environment().and_then(|e| e.render_str(source, Value::from(Serde(view))));
+    Ok(tidy(&rendered.map_err(|e| RenderError(format!("template `{template}`: {e:#}")))?))
 }
 
 /// Strings of a view are Markdown already, so nothing is escaped in a report; a page escapes all that is

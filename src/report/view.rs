@@ -3,14 +3,14 @@
 
 use serde::Serialize;
 
-use super::grid::{self, Blank, Grid, Sheet, Shown, Tie};
+use super::grid::{self, Blank, Grid, Runs, Sheet, Shown, Tie};
 use super::marks::{self, Mark};
 use super::picture::{self, Picture};
 use super::text::{self, MISSING, Side, code, escape, table};
 use super::{notes, quoted};
 use crate::results::{
     BUSY_LOAD, CellRecord, Environment, Protocol, Results, Resumption, SectionKind, SectionRecord,
-    ServerRecord, Session, Settings, SocketMode, Verdict, WaitMode, stats,
+    ServerOrder, ServerRecord, Session, Settings, SocketMode, Verdict, WaitMode, stats,
 };
 use crate::time::Span;
 use crate::units::{format_duration, group_thousands};
@@ -68,6 +68,8 @@ struct SectionView {
     concurrency: u32,
     /// The two protocols of a ratio.
     pair: Option<PairView>,
+    /// Header fields of its requests; `None` without any.
+    headers: Option<String>,
     tables: Vec<TableView>,
 }
 
@@ -99,6 +101,21 @@ struct TableView {
     /// Places of a ratio at which both protocols are equal within noise.
     even: Option<String>,
     blanks: Vec<BlankView>,
+    /// What each server answered; `None` where that was not looked at.
+    answers: Option<String>,
+    /// Every round; `None` where the section does not ask for them.
+    runs: Option<RunsView>,
+}
+
+/// The rounds of a table.
+#[derive(Serialize)]
+struct RunsView {
+    rounds: String,
+    /// `None` when no round has a rate.
+    over: Option<String>,
+    missing: Vec<String>,
+    /// Too long to stand open.
+    folded: bool,
 }
 
 #[derive(Serialize)]
@@ -232,7 +249,8 @@ fn environment(results: &Results) -> Vec<(String, String)> {
     }
     for server in &results.servers {
         let version = server.version.as_deref().map_or_else(|| MISSING.into(), escape);
-        rows.push((escape(&server.label), version));
+        let of = server.revision.as_deref().map(|commit| format!(", built from commit {}", escape(commit)));
+        rows.push((escape(&server.label), version + &of.unwrap_or_default()));
     }
     rows.push(("Load generator".into(), generator(results)));
     rows
@@ -286,7 +304,10 @@ fn settings(results: &Results) -> Vec<(String, String)> {
     rows.push(("Expected response", escape(&s.expect)));
     rows.push(("TLS certificate", escape(&s.certificate)));
     rows.push(("Core isolation", isolation(s)));
-    rows.push(("Worker threads", format!("{} per server; generator {}", s.workers, s.generator_threads)));
+    rows.push(("Worker threads", workers(results)));
+    if s.order == ServerOrder::Abba {
+        rows.push(("Order of servers", "every second round goes back the way of the one before it".into()));
+    }
     rows.push(("Waiting of the generator", waiting(results)));
     rows.push(("Machine load", machine_load(results)));
     if !results.overrides.is_empty() {
@@ -392,8 +413,20 @@ fn isolation(settings: &Settings) -> String {
     format!("servers {}, generator {}", cpus(&settings.server_cpus), cpus(&settings.generator_cpus))
 }
 
+/// The number of worker threads that the servers were told to use, and which were told another.
+fn workers(results: &Results) -> String {
+    let settings = &results.settings;
+    let told = |server: &ServerRecord| {
+        let workers = server.workers.filter(|workers| *workers != settings.workers)?;
+        Some(format!("{} {workers}", escape(&server.label)))
+    };
+    let others: Vec<String> = results.servers.iter().filter_map(told).collect();
+    let others = if others.is_empty() { String::new() } else { format!(", but {}", others.join(", ")) };
+    format!("{} per server{others}; generator {}", settings.workers, settings.generator_threads)
+}
+
 fn waiting(results: &Results) -> String {
-    let told = wait_name(results.settings.wait);
+    let told = results.settings.wait.name();
     let rounds = || {
         let rounds = results.sections.iter().flat_map(|s| &s.cells).flat_map(|c| &c.rounds);
         rounds.filter_map(|round| round.measurement.as_ref())
@@ -403,14 +436,6 @@ fn waiting(results: &Results) -> String {
     }
     let polled = rounds().filter(|m| m.generator.waited == WaitMode::Poll).count();
     format!("{told}; polled in {polled} of {} windows, slept in the others", rounds().count())
-}
-
-fn wait_name(wait: WaitMode) -> &'static str {
-    match wait {
-        WaitMode::Auto => "auto",
-        WaitMode::Poll => "poll",
-        WaitMode::Sleep => "sleep",
-    }
 }
 
 /// Load at the start of each session.
@@ -458,6 +483,7 @@ fn section_view(
             }
             _ => None,
         },
+        headers: headers(section),
         tables: sheets.iter().map(|sheet| table_view(results, sheet, illustrate(sheet))).collect(),
     }
 }
@@ -474,6 +500,31 @@ fn table_view(results: &Results, sheet: &Sheet<'_>, pictures: Vec<String>) -> Ta
         ties: ties(sheet),
         even: even(sheet),
         blanks: sheet.blanks().iter().map(blank_view).collect(),
+        answers: answers(sheet),
+        runs: sheet.runs().map(|runs| runs_view(&runs)),
+    }
+}
+
+fn headers(section: &SectionRecord) -> Option<String> {
+    let fields = section.headers.iter().map(|field| code(&format!("{}: {}", field.name, field.value)));
+    let fields: Vec<String> = fields.collect();
+    (!fields.is_empty()).then(|| fields.join(", "))
+}
+
+fn answers(sheet: &Sheet<'_>) -> Option<String> {
+    let answers = sheet.answers();
+    let each = answers.iter().map(|(label, answer)| format!("{}: {}", escape(label), escape(answer)));
+    let each: Vec<String> = each.collect();
+    (!each.is_empty()).then(|| each.join("; "))
+}
+
+fn runs_view(runs: &Runs) -> RunsView {
+    let rows = |grid: &Grid| grid.groups.iter().map(|group| group.rows.len()).sum::<usize>();
+    RunsView {
+        rounds: grid_table(&runs.rounds),
+        over: (rows(&runs.over) > 0).then(|| grid_table(&runs.over)),
+        missing: runs.missing.iter().map(|line| escape(&text::cut(line, REASON_LIMIT))).collect(),
+        folded: rows(&runs.rounds) > OPEN_ROWS,
     }
 }
 
@@ -628,3 +679,5 @@ fn pairs(item: &str, rows: Vec<(String, String)>) -> String {
 /// Log lines shown with a failure; the JSON holds the others.
 const LOG_LINES: usize = 8;
 const REASON_LIMIT: usize = 600;
+/// Rounds that stand open below a table; more are folded.
+const OPEN_ROWS: usize = 20;

@@ -13,6 +13,7 @@ pub mod stats;
 pub mod store;
 pub mod verdict;
 pub mod version;
+mod wait;
 
 pub use key::CellKey;
 pub use model::*;

@@ -69,6 +69,17 @@ pub enum WaitMode {
     Sleep,
 }
 
+/// In what order the servers of a round are started; see `docs/methodology.md`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ServerOrder {
+    /// Each round begins one server further.
+    #[default]
+    Rotate,
+    /// Every second round goes back the way of the one before it.
+    Abba,
+}
+
 /// The whole file: one run of one scenario.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -220,6 +231,9 @@ pub struct Settings {
     pub percentiles: Vec<f64>,
     /// Relative spread over rounds above which a cell is `unstable`.
     pub unstable_above: f64,
+    /// In what order the servers of a round were started.
+    #[serde(default)]
+    pub order: ServerOrder,
 }
 
 /// One server of the comparison.
@@ -566,7 +580,8 @@ pub struct Answer {
     /// What is wrong with it; `null` when its decoded body is the expected one.
     pub problem: Option<String>,
     /// True when a second answer had the same bytes, so that every answer of the window is compared with
-    /// them; false: only status and framing are checked in the window.
+    /// them; false: a coded one is checked for status and framing alone in the window, one without a coding
+    /// for what the scenario expects.
     pub repeats: bool,
 }
 

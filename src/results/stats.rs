@@ -102,6 +102,37 @@ impl Figures {
     }
 }
 
+/// The figures of one usable round, each as a summary takes its median.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct RoundFigures {
+    /// Round, from 1.
+    pub round: u32,
+    /// Ok responses per second.
+    pub requests_per_second: Option<f64>,
+    /// Median latency in µs.
+    pub p50_us: Option<f64>,
+    /// 99th percentile of latency in µs.
+    pub p99_us: Option<f64>,
+    /// Server CPU per ok response in µs.
+    pub server_cpu_us_per_request: Option<f64>,
+}
+
+/// The figures of the rounds that the summary of a cell is taken from, in order.
+pub fn of_rounds(cell: &CellRecord) -> Vec<RoundFigures> {
+    let figures = |of: &Measured<'_>| {
+        let latency = of.measurement.latency_us.as_ref();
+        let percentile = |p| latency.and_then(|latency| histogram::percentile(latency, p).ok());
+        RoundFigures {
+            round: of.round.round,
+            requests_per_second: of.measurement.requests_per_second,
+            p50_us: percentile(50.0),
+            p99_us: percentile(99.0),
+            server_cpu_us_per_request: of.round.server.as_ref().and_then(|s| s.cpu_us_per_request),
+        }
+    };
+    verdict::usable_rounds(cell).iter().map(figures).collect()
+}
+
 /// The middle value; of an even number of values, the mean of the two in the middle.
 pub fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
@@ -124,6 +155,19 @@ pub fn spread(values: &[f64]) -> Option<f64> {
     let middle = median(values).filter(|m| *m > 0.0)?;
     let (low, high) = values.iter().fold((f64::INFINITY, 0f64), |(low, high), v| (low.min(*v), high.max(*v)));
     Some((high - low) / 2.0 / middle)
+}
+
+/// Arithmetic mean; `None` of nothing.
+pub fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+/// Standard deviation of a sample, which estimates that of further rounds: the squares are divided by one less
+/// than there are values. `None` with fewer than two.
+pub fn deviation(values: &[f64]) -> Option<f64> {
+    let mean = mean(values).filter(|_| values.len() > 1)?;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    Some((squares / (values.len() - 1) as f64).sqrt())
 }
 
 /// N_eff, the requests in flight on average: rate × **mean** latency (Little's law, L = λW). The

@@ -5,7 +5,7 @@
 //! | 1.0 | the first |
 //! | 1.1 | HTTP/2: protocols `h2c`, `h2`; section kind `ratio`; `replayed`, `interrupted`, `multiplexing`, `stalls`, `effective_concurrency`; phases `interrupted`, `refused`; status `wrong-protocol` |
 //! | 1.2 | HTTP/3: protocol `h3`; section kind `handshake`; `resumption`, `requests_per_connection`, `handshakes`, `first_response_us`, `quic`, `udp_drops`, `bound_reason`, `summary.handshake`; phase `quic` |
-//! | 1.3 | comparisons: section kind `generators`; `generators`, `probes`, `governor`; of servers `variant`, `workers`, `gate`, `revision`; of sections `headers`, `runs`; `generator` of cells; of rounds `external`, `answer`; `sample` |
+//! | 1.3 | comparisons: section kind `generators`; `generators`, `probes`, `governor`; `order` of settings; of servers `variant`, `workers`, `gate`, `revision`; of sections `headers`, `runs`; `generator` of cells; of rounds `external`, `answer`; `sample` |
 //!
 //! A minor number grows when a field is added that older files can do without; a major number grows
 //! when the meaning of a field changes. A reader takes its own major number with any minor number

@@ -378,9 +378,14 @@ mod tests {
                 Act::Fails => Watched::without(Ending::Failed("nothing".into())),
                 Act::Signal => {
                     self.halt.trigger(Signal::SIGINT);
-                    Watched { ending: Ending::Cut("interrupted by SIGINT".into()), measurement, sample: None }
+                    Watched {
+                        ending: Ending::Cut("interrupted by SIGINT".into()),
+                        measurement,
+                        sample: None,
+                        answer: None,
+                    }
                 }
-                _ => Watched { ending: Ending::Measured, measurement, sample: None },
+                _ => Watched { ending: Ending::Measured, measurement, sample: None, answer: None },
             }
         }
 

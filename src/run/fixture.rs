@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::results::{
-    Connections, Environment, Generator, Measurement, Protocol, Requests, SectionKind, SocketMode, Transfer,
-    WaitMode, Window,
+    Connections, Environment, Generator, Measurement, Protocol, Requests, SectionKind, ServerOrder,
+    SocketMode, Transfer, WaitMode, Window,
 };
 use crate::scenario::{Cell, Expected, Pin, RunSettings, Scenario, Section, SectionLimit, ServerSpec};
 use crate::time::Span;
@@ -36,6 +36,7 @@ pub(crate) fn scenario(rounds: u32, servers: &[&str], sections: &[&[Protocol]], 
             wait: WaitMode::Sleep,
             socket: SocketMode::PerConnection,
             pacing: false,
+            order: ServerOrder::Rotate,
         },
         pin: Pin { servers: vec![], generator: vec![], workers: 1, generator_threads: 1 },
         expect: Expected { path: "/".into(), status: Some(200), body: Some(b"hi\n".to_vec()), length: None },
@@ -52,6 +53,8 @@ pub(crate) fn scenario(rounds: u32, servers: &[&str], sections: &[&[Protocol]], 
                 warmup: Span::from_millis(20),
                 socket: SocketMode::PerConnection,
                 pacing: false,
+                headers: vec![],
+                runs: false,
             })
             .collect(),
         overrides: vec![],
@@ -76,6 +79,9 @@ pub(crate) fn server(name: &str) -> ServerSpec {
         port: None,
         tls_port: None,
         note: None,
+        workers: None,
+        variant: None,
+        revision: None,
     }
 }
 

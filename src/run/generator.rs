@@ -326,7 +326,7 @@ mod tests {
     fn sh<'a>(script: &str, halt: &'a Halt) -> Generator<'a> {
         let command = GeneratorCommand { program: "/bin/sh".into(), args: vec!["-c".into(), script.into()] };
         let scenario = fixture::scenario(1, &["a"], &[&[Protocol::H1]], &[1]);
-        let plan = plan::probe(&scenario, Protocol::H1, Ports { http: 1, https: 2 });
+        let plan = plan::probe(&scenario, None, Protocol::H1, Ports { http: 1, https: 2 });
         Generator::spawn(&command, &plan, halt).expect("there is a shell")
     }
 
@@ -394,7 +394,7 @@ mod tests {
         let halt = Halt::detached().unwrap();
         let command = GeneratorCommand::of("/no/such/bench".into());
         let scenario = fixture::scenario(1, &["a"], &[&[Protocol::H1]], &[1]);
-        let plan = plan::probe(&scenario, Protocol::H1, Ports { http: 1, https: 2 });
+        let plan = plan::probe(&scenario, None, Protocol::H1, Ports { http: 1, https: 2 });
         let error = Generator::spawn(&command, &plan, &halt).unwrap_err();
         assert!(error.starts_with("the generator `/no/such/bench` could not be started"), "{error}");
     }

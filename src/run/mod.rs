@@ -4,8 +4,9 @@
 //!
 //! Read in the order a run takes: `outputs` (files and lock), `resume` (what an earlier run left),
 //! `prepare` (builds), `schedule` (the order), `conductor` (the course), `stage` (real servers),
-//! `cell` and `generator` (one cell), `ledger` (what is kept).
+//! `answer` (what it answers), `cell` and `generator` (one cell), `ledger` (what is kept).
 
+mod answer;
 mod cell;
 mod conductor;
 #[cfg(test)]

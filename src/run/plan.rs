@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use super::schedule::Visit;
 use crate::load::plan::{Expect, Limit, LoadPlan, Quic, Request, Target};
 use crate::results::{Protocol, Resumption, SectionKind, WaitMode};
-use crate::scenario::{Expected, Scenario, SectionLimit};
+use crate::scenario::{Expected, Scenario, Section, SectionLimit};
 use crate::server::Ports;
 use crate::time::Span;
 
@@ -19,7 +19,7 @@ pub(crate) fn cell(scenario: &Scenario, visit: &Visit, ports: Ports) -> LoadPlan
     LoadPlan {
         protocol: visit.protocol,
         target: target(visit.protocol, ports, &scenario.expect.path),
-        request: get(),
+        request: get(&section.headers),
         expect: expect(&scenario.expect),
         connections,
         concurrency: visit.cell.concurrency,
@@ -40,18 +40,28 @@ pub(crate) fn cell(scenario: &Scenario, visit: &Visit, ports: Ports) -> LoadPlan
         wait: scenario.run.wait,
         batch: 0,
         verify: None,
+        sample: false,
     }
 }
 
 /// The plan of a probe: one request on one connection over the protocol of the section, judged by
 /// the same expectation as the cells. It sleeps rather than polls, because a server that is just
 /// starting needs the CPU more than the probe does.
-pub(crate) fn probe(scenario: &Scenario, protocol: Protocol, ports: Ports) -> LoadPlan {
+///
+/// A section whose answers are looked at apart asks for its status alone: a body may come encoded.
+pub(crate) fn probe(
+    scenario: &Scenario,
+    section: Option<&Section>,
+    protocol: Protocol,
+    ports: Ports,
+) -> LoadPlan {
+    let looked_at_apart = section.is_some_and(Section::samples_answers);
+    let expected = expect(&scenario.expect);
     LoadPlan {
         protocol,
         target: target(protocol, ports, &scenario.expect.path),
-        request: get(),
-        expect: expect(&scenario.expect),
+        request: get(section.map_or(&[], |section| &section.headers)),
+        expect: if looked_at_apart { Expect { body: None, length: None, ..expected } } else { expected },
         connections: 1,
         concurrency: 1,
         threads: 1,
@@ -68,7 +78,13 @@ pub(crate) fn probe(scenario: &Scenario, protocol: Protocol, ports: Ports) -> Lo
         wait: WaitMode::Sleep,
         batch: 0,
         verify: None,
+        sample: false,
     }
+}
+
+/// The plan of a look at a section's answer, whatever it is.
+pub(crate) fn look(scenario: &Scenario, section: &Section, protocol: Protocol, ports: Ports) -> LoadPlan {
+    LoadPlan { sample: true, ..probe(scenario, Some(section), protocol, ports) }
 }
 
 /// Where requests go. Servers are told a port and nothing else, so the address is always IPv4
@@ -85,11 +101,12 @@ fn target(protocol: Protocol, ports: Ports, path: &str) -> Target {
     }
 }
 
-fn get() -> Request {
-    Request { method: "GET".into(), headers: vec![], body: String::new() }
+fn get(headers: &[(String, String)]) -> Request {
+    Request { method: "GET".into(), headers: headers.to_vec(), body: String::new() }
 }
 
-fn expect(expected: &Expected) -> Expect {
+/// What the generator is to take for ok.
+pub(crate) fn expect(expected: &Expected) -> Expect {
     Expect {
         status: expected.status,
         body: expected.body.as_ref().map(|body| STANDARD.encode(body)),
@@ -123,7 +140,7 @@ mod tests {
         let plain = cell(&scenario, &visit(Protocol::H1, 10), PORTS);
         assert_eq!((plain.target.url.as_str(), plain.target.sni.as_str()), ("http://localhost:20080/", ""));
         assert_eq!(plain.target.addresses, ["127.0.0.1:20080"]);
-        let tls = probe(&scenario, Protocol::H1s, PORTS);
+        let tls = probe(&scenario, None, Protocol::H1s, PORTS);
         assert_eq!(
             (tls.target.url.as_str(), tls.target.sni.as_str()),
             ("https://localhost:20443/", "localhost")
@@ -131,7 +148,7 @@ mod tests {
         assert_eq!(tls.expect, cell(&scenario, &visit(Protocol::H1s, 10), PORTS).expect);
         assert_eq!(tls.limit, Limit::Requests(1));
         // Both versions of HTTP are asked of the same listener.
-        assert_eq!(probe(&scenario, Protocol::H2, PORTS).target, tls.target);
+        assert_eq!(probe(&scenario, None, Protocol::H2, PORTS).target, tls.target);
         assert_eq!(cell(&scenario, &visit(Protocol::H2c, 10), PORTS).target, plain.target);
     }
 

@@ -5,7 +5,7 @@
 use super::cell::{Ending, Sampling, watch};
 use super::generator::Link;
 use super::plan::PROBE_TIMEOUT;
-use crate::results::{ErrorCount, Measurement, Phase, ServerSample, verdict};
+use crate::results::{ErrorCount, Measurement, Phase, ResponseSample, ServerSample, verdict};
 use crate::server::Probe;
 use crate::time::{Instant, Span};
 use crate::units::format_duration;
@@ -37,6 +37,24 @@ pub(crate) fn ask(link: &mut impl Link) -> Answer {
         },
         (Ending::Failed(reason), None) => Answer::Server(Probe::NotYet(reason)),
         (Ending::Measured, None) => Answer::Server(Probe::NotYet("the probe measured nothing".into())),
+    }
+}
+
+/// Takes one response whatever it is, by a generator that was started on [`super::plan::look`].
+///
+/// # Errors
+/// Why there is none.
+pub(crate) fn look(link: &mut impl Link) -> Result<ResponseSample, Ending> {
+    let allowed = PROBE_TIMEOUT + PROBE_TIMEOUT + PROCESS_ALLOWANCE;
+    let watched = watch(link, &mut Unsampled, allowed, Span::ZERO);
+    let sample = watched.measurement.and_then(|measurement| measurement.sample);
+    match (watched.ending, sample) {
+        (ending @ (Ending::Refused(_) | Ending::Cut(_)), _) => Err(ending),
+        (_, Some(sample)) => Ok(sample),
+        (Ending::Failed(reason), None) => {
+            Err(Ending::Failed(format!("its answer could not be looked at: {reason}")))
+        }
+        (Ending::Measured, None) => Err(Ending::Failed("the generator kept no response to look at".into())),
     }
 }
 

@@ -5,8 +5,8 @@ use super::cell::{Ending, Watched};
 use super::schedule::Visit;
 use crate::results::store::Entry;
 use crate::results::{
-    CellRecord, CellStatus, Environment, Protocol, Results, RoundRecord, ScenarioRecord, SectionRecord,
-    ServerRecord, Session, Settings, Summary, Verdict, version,
+    CellRecord, CellStatus, Environment, HeaderField, Protocol, Results, RoundRecord, ScenarioRecord,
+    SectionRecord, ServerRecord, Session, Settings, Summary, Verdict, version,
 };
 use crate::scenario::{Cell, Expected, Scenario, Section, ServerSpec};
 
@@ -47,10 +47,10 @@ pub(crate) fn server(spec: &ServerSpec) -> ServerRecord {
         build_s: None,
         starts: Vec::new(),
         note: spec.note.clone(),
-        variant: None,
-        workers: None,
+        variant: spec.variant.clone(),
+        workers: spec.workers,
         gate: None,
-        revision: None,
+        revision: spec.revision.clone(),
     }
 }
 
@@ -118,7 +118,7 @@ pub(crate) fn round(
         measurement: watched.measurement.map(|measurement| *measurement),
         server: watched.sample,
         external: None,
-        answer: None,
+        answer: watched.answer,
     }
 }
 
@@ -164,6 +164,7 @@ pub(crate) fn settings(scenario: &Scenario) -> Settings {
         certificate: "self-signed, EC P-256, made for this run".into(),
         percentiles: run.percentiles.clone(),
         unstable_above: run.unstable_above,
+        order: run.order,
     }
 }
 
@@ -179,8 +180,12 @@ fn section(scenario: &Scenario, section: &Section) -> SectionRecord {
         title: section.title.clone(),
         kind: section.kind,
         cells,
-        headers: Vec::new(),
-        runs: false,
+        headers: section
+            .headers
+            .iter()
+            .map(|(name, value)| HeaderField { name: name.clone(), value: value.clone() })
+            .collect(),
+        runs: section.runs,
     }
 }
 
@@ -280,6 +285,7 @@ mod tests {
             ending: Ending::Measured,
             measurement: Some(Box::new(fixture::measurement(5))),
             sample: None,
+            answer: None,
         };
         let tail = || vec!["out of memory".to_owned()];
         let good = round(&visit, 0, measured(), None, tail);

@@ -2,9 +2,10 @@
 //!
 //! Rounds are the outermost loop and servers are rotated from round to round (A, B, C; then B, C, A;
 //! ...), so that a drift of the machine is shared by all servers instead of being charged to the
-//! one that always runs last.
+//! one that always runs last. Where two servers are compared pair by pair, every second round goes back
+//! the way of the one before it (A, B; B, A): a steady drift then adds the same to both.
 
-use crate::results::{CellKey, Protocol, SectionKind};
+use crate::results::{CellKey, Protocol, SectionKind, ServerOrder};
 use crate::scenario::{Cell, Scenario, Section, SectionLimit};
 use crate::time::Span;
 
@@ -72,7 +73,7 @@ pub(crate) fn starts(scenario: &Scenario, wanted: &dyn Fn(&Visit) -> bool) -> Ve
     let mut starts = Vec::new();
     for round in 1..=scenario.run.rounds {
         for (index, section) in scenario.sections.iter().enumerate() {
-            for server in rotated(scenario.servers.len(), round) {
+            for server in servers(scenario, round) {
                 for protocol in protocols(section, round) {
                     let mut start = Start {
                         round,
@@ -107,6 +108,22 @@ pub(crate) fn asked(section: &Section) -> (Span, Option<Span>) {
     }
 }
 
+/// The servers in the order of a round.
+fn servers(scenario: &Scenario, round: u32) -> Vec<usize> {
+    let count = scenario.servers.len();
+    match scenario.run.order {
+        ServerOrder::Rotate => rotated(count, round).collect(),
+        ServerOrder::Abba => {
+            // Each pair of rounds begins one server further, there and back.
+            let mut servers: Vec<usize> = rotated(count, round.div_ceil(2)).collect();
+            if round.is_multiple_of(2) {
+                servers.reverse();
+            }
+            servers
+        }
+    }
+}
+
 /// The protocols of a section in the order of a round. A ratio compares them with each other, so they
 /// take turns in being first.
 fn protocols(section: &Section, round: u32) -> impl Iterator<Item = Protocol> + '_ {
@@ -138,6 +155,19 @@ mod tests {
     }
 
     #[test]
+    fn there_and_back_again() {
+        for (names, expected) in [
+            (&["a", "b"][..], &[[0, 1], [1, 0], [1, 0], [0, 1]].concat()),
+            (&["a", "b", "c"], &[[0, 1, 2], [2, 1, 0], [1, 2, 0], [0, 2, 1]].concat()),
+        ] {
+            let mut scenario = fixture::scenario(4, names, &[&[Protocol::H1]], &[1]);
+            scenario.run.order = ServerOrder::Abba;
+            let order: Vec<usize> = starts(&scenario, &|_| true).iter().map(|start| start.server).collect();
+            assert_eq!(order, *expected);
+        }
+    }
+
+    #[test]
     fn a_section_comes_after_the_one_before_it_in_each_round() {
         let scenario = fixture::scenario(2, &["a"], &[&[Protocol::H1, Protocol::H1s], &[Protocol::H1]], &[1]);
         let order: Vec<_> = starts(&scenario, &|_| true)
@@ -162,6 +192,33 @@ mod tests {
     }
 
     proptest! {
+        /// Of any two servers each comes first equally often, and a drift that is the same from start to
+        /// start adds the same to all of them; over enough rounds each server begins as often as another.
+        #[test]
+        fn no_side_of_an_abba_order_is_favoured(servers in 1usize..6, pairs in 1u32..8) {
+            let names: Vec<String> = (0..servers).map(|i| format!("s{i}")).collect();
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            let mut scenario = fixture::scenario(2 * pairs, &names, &[&[Protocol::H1]], &[1]);
+            scenario.run.order = ServerOrder::Abba;
+            let order: Vec<usize> = starts(&scenario, &|_| true).iter().map(|start| start.server).collect();
+            let rounds: Vec<&[usize]> = order.chunks(servers).collect();
+            let place = |round: &[usize], server| round.iter().position(|other| *other == server);
+            for a in 0..servers {
+                for b in (0..servers).filter(|b| *b != a) {
+                    let first = rounds.iter().filter(|round| place(round, a) < place(round, b)).count();
+                    prop_assert_eq!(first, pairs as usize);
+                }
+            }
+            let drift = |server| -> usize {
+                order.iter().enumerate().filter(|(_, other)| **other == server).map(|(at, _)| at).sum()
+            };
+            prop_assert!((1..servers).all(|server| drift(server) == drift(0)));
+            let begun = |server| rounds.iter().filter(|round| round[0] == server).count();
+            if pairs as usize % servers == 0 {
+                prop_assert!((0..servers).all(|server| begun(server) == rounds.len() / servers));
+            }
+        }
+
         /// Whatever is already done, the rest is visited once each, in scenario order of its cells.
         #[test]
         fn each_wanted_visit_comes_exactly_once(

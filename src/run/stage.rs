@@ -1,6 +1,7 @@
 //! Owns the real [`Stage`]: servers below their supervisors, generators as children, samples of
 //! `/proc`.
 
+use super::answer::{self, Looked};
 use super::cell::{self, Ending, Watched};
 use super::conductor::{NotStarted, Stage, count_allowance};
 use super::generator::{Generator, GeneratorCommand};
@@ -33,6 +34,8 @@ pub(crate) struct Live {
     running: Running,
     sampler: TreeSampler,
     ports: Ports,
+    /// What it answers, once that was looked at.
+    looked: Option<Looked>,
 }
 
 impl Machinery<'_> {
@@ -43,6 +46,21 @@ impl Machinery<'_> {
             Err(problem) => Answer::Refused(problem),
         }
     }
+
+    /// What the server answers to the section's request: looked at once for each start, before the first cell.
+    fn looked(&self, server: &mut Live, visit: &Visit) -> Result<Looked, Ending> {
+        if let Some(looked) = &server.looked {
+            return Ok(looked.clone());
+        }
+        let section = &self.scenario.sections[visit.section];
+        let plan = plan::look(self.scenario, section, visit.protocol, server.ports);
+        let look = || {
+            let mut generator = Generator::spawn(self.generator, &plan, self.halt).map_err(Ending::Failed)?;
+            probe::look(&mut generator)
+        };
+        let looked = answer::judge(&look()?, &look()?, &self.scenario.expect);
+        Ok(server.looked.insert(looked).clone())
+    }
 }
 
 impl Stage for Machinery<'_> {
@@ -51,7 +69,8 @@ impl Stage for Machinery<'_> {
     fn start(&mut self, start: &Start) -> Result<(Live, Span), NotStarted> {
         let spec = &self.scenario.servers[start.server];
         let ports = server::allocate_ports(spec).map_err(NotStarted::Server)?;
-        let plan = plan::probe(self.scenario, start.protocol, ports);
+        let section = &self.scenario.sections[start.section];
+        let plan = plan::probe(self.scenario, Some(section), start.protocol, ports);
         let mut hopeless = None;
         let mut other_protocol = false;
         let mut probe = || match self.ask(&plan) {
@@ -74,7 +93,7 @@ impl Stage for Machinery<'_> {
         match (started, hopeless) {
             (Ok((running, ready)), _) => {
                 let sampler = TreeSampler::new(running.root(), &self.host.cpus);
-                Ok((Live { running, sampler, ports }, ready))
+                Ok((Live { running, sampler, ports, looked: None }, ready))
             }
             (Err(_), Some(hopeless)) => Err(hopeless),
             (Err(error), None) if other_protocol => Err(NotStarted::OtherProtocol(error)),
@@ -83,13 +102,27 @@ impl Stage for Machinery<'_> {
     }
 
     fn measure(&mut self, server: &mut Live, visit: &Visit) -> Watched {
-        let plan = plan::cell(self.scenario, visit, server.ports);
+        let mut plan = plan::cell(self.scenario, visit, server.ports);
+        let mut answer = None;
+        if self.scenario.sections[visit.section].samples_answers() {
+            let looked = match self.looked(server, visit) {
+                Ok(looked) => looked,
+                Err(ending) => return Watched::without(ending),
+            };
+            if let Some(problem) = &looked.answer.problem {
+                let failed = Watched::without(Ending::Failed(problem.clone()));
+                return Watched { answer: Some(looked.answer), ..failed };
+            }
+            plan.expect = looked.expect;
+            answer = Some(looked.answer);
+        }
         let run = &self.scenario.run;
         let allowed = cell::time_allowed(&plan, run.cell_grace, count_allowance(self.scenario));
-        match Generator::spawn(self.generator, &plan, self.halt) {
+        let watched = match Generator::spawn(self.generator, &plan, self.halt) {
             Ok(mut generator) => cell::watch(&mut generator, &mut server.sampler, allowed, run.drain),
             Err(problem) => Watched::without(Ending::Failed(problem)),
-        }
+        };
+        Watched { answer, ..watched }
     }
 
     fn exited(&mut self, server: &mut Live) -> Option<String> {
@@ -121,7 +154,7 @@ pub(crate) fn try_generator(
         .map_err(|error| format!("no port of 127.0.0.1 can be had: {error}; is loopback up?"))?
         .port();
     let protocol = crate::results::Protocol::H1;
-    let plan = plan::probe(scenario, protocol, Ports { http: port, https: port });
+    let plan = plan::probe(scenario, None, protocol, Ports { http: port, https: port });
     let mut child = Generator::spawn(generator, &plan, halt)?;
     match probe::ask(&mut child) {
         Answer::Refused(message) => Err(message),

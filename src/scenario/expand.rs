@@ -182,7 +182,7 @@ pub(super) fn cell_warnings(scenario: &Scenario, machine: &Machine) -> Vec<Strin
 }
 
 /// Report templates this version has; the first is the default.
-pub const TEMPLATES: &[&str] = &["http", "http2", "http3"];
+pub const TEMPLATES: &[&str] = &["http", "http2", "http3", "encodings"];
 
 /// Ten ticks of the clock that process times are counted in, see proc_pid_stat(5).
 const SHORTEST_WINDOW: crate::time::Span = crate::time::Span::from_millis(100);

@@ -10,7 +10,7 @@ use super::pin::parse_cpus;
 use super::reader::{FromToml, Table, Value, one_of, with_document};
 use super::source::{At, Place, Source};
 use super::suggest::instead;
-use crate::results::{Protocol, Resumption, SectionKind, SocketMode, WaitMode};
+use crate::results::{Protocol, Resumption, SectionKind, ServerOrder, SocketMode, WaitMode};
 use crate::time::Span;
 
 /// The format this version reads.
@@ -24,9 +24,9 @@ pub(super) const KINDS: &[(&str, SectionKind)] = &[
     ("handshake", SectionKind::Handshake),
 ];
 
-/// How a generator can wait, by name.
-pub(super) const WAITS: &[(&str, WaitMode)] =
-    &[("auto", WaitMode::Auto), ("poll", WaitMode::Poll), ("sleep", WaitMode::Sleep)];
+/// Orders of servers, by name.
+pub(super) const ORDERS: &[(&str, ServerOrder)] =
+    &[("rotate", ServerOrder::Rotate), ("abba", ServerOrder::Abba)];
 
 /// How QUIC connections can share sockets, by name.
 pub(super) const SOCKETS: &[(&str, SocketMode)] =
@@ -68,6 +68,7 @@ pub(super) struct RawRun {
     pub(super) wait: Maybe<WaitMode>,
     pub(super) socket: Maybe<SocketMode>,
     pub(super) pacing: Maybe<bool>,
+    pub(super) order: Maybe<ServerOrder>,
 }
 
 /// `[pin]`, or `pin = "auto"` and `pin = "off"`, which stand for both sides.
@@ -97,11 +98,13 @@ pub(super) struct RawExpect {
     pub(super) length: Maybe<i64>,
 }
 
-/// `[[server]]`, or a `server.toml`.
+/// `[[server]]`, a `server.toml`, or a `[[server.variant]]`: what it leaves out is the server's.
+#[derive(Clone)]
 pub(super) struct RawServer {
     pub(super) place: Place,
     pub(super) uses: Maybe<String>,
     pub(super) dir: Maybe<String>,
+    pub(super) variants: Vec<RawServer>,
     pub(super) name: Maybe<String>,
     pub(super) label: Maybe<String>,
     pub(super) requires: Maybe<Vec<At<String>>>,
@@ -116,6 +119,7 @@ pub(super) struct RawServer {
     pub(super) port: Maybe<i64>,
     pub(super) tls_port: Maybe<i64>,
     pub(super) note: Maybe<String>,
+    pub(super) workers: Maybe<i64>,
 }
 
 /// `[[section]]`.
@@ -134,6 +138,8 @@ pub(super) struct RawSection {
     pub(super) warmup: Maybe<Span>,
     pub(super) socket: Maybe<SocketMode>,
     pub(super) pacing: Maybe<bool>,
+    pub(super) headers: Maybe<BTreeMap<String, At<String>>>,
+    pub(super) runs: Maybe<bool>,
     /// Where the keys that contradict others stand, for mistakes about their being there.
     pub(super) keys: SectionKeys,
 }
@@ -215,7 +221,7 @@ fn tables<T>(
 ) -> Result<Vec<T>, ScenarioError> {
     let Some(value) = top.value(key) else { return Ok(Vec::new()) };
     let Some(elements) = value.as_array() else {
-        return Err(value.wrong_type("a list of tables", format_args!("write `[[{key}]]`")));
+        return Err(value.wrong_type("a list of tables", format_args!("write `{}`", known.table)));
     };
     elements.iter().map(|element| read(element, known)).collect()
 }
@@ -241,6 +247,7 @@ impl RawRun {
             wait: table.get("wait")?,
             socket: table.get("socket")?,
             pacing: table.get("pacing")?,
+            order: table.get("order")?,
         })
     }
 }
@@ -301,6 +308,7 @@ impl RawServer {
             place: table.place.clone(),
             uses: table.get("use")?,
             dir: table.get("dir")?,
+            variants: tables(&table, keys::VARIANT, "variant", Self::read)?,
             name: table.get("name")?,
             label: table.get("label")?,
             requires: table.get("requires")?,
@@ -315,6 +323,7 @@ impl RawServer {
             port: table.get("port")?,
             tls_port: table.get("tls_port")?,
             note: table.get("note")?,
+            workers: table.get("workers")?,
         })
     }
 
@@ -327,6 +336,7 @@ impl RawServer {
             place: self.place,
             uses: self.uses,
             dir: self.dir.or(base.dir),
+            variants: self.variants,
             name: self.name.or(base.name),
             label: self.label.or(base.label),
             requires: self.requires.or(base.requires),
@@ -341,6 +351,7 @@ impl RawServer {
             port: self.port.or(base.port),
             tls_port: self.tls_port.or(base.tls_port),
             note: self.note.or(base.note),
+            workers: self.workers.or(base.workers),
         }
     }
 }
@@ -363,6 +374,8 @@ impl RawSection {
             warmup: table.get("warmup")?,
             socket: table.get("socket")?,
             pacing: table.get("pacing")?,
+            headers: table.get("headers")?,
+            runs: table.get("runs")?,
             keys: SectionKeys {
                 protocols: table.key_place("protocols"),
                 cells: table.key_place("cells"),
@@ -392,7 +405,13 @@ impl FromToml for SectionKind {
 
 impl FromToml for WaitMode {
     fn from_toml(value: &Value<'_>) -> Result<Self, ScenarioError> {
-        one_of(value, "way to wait", WAITS)
+        one_of(value, "way to wait", &Self::ALL.map(|wait| (wait.name(), wait)))
+    }
+}
+
+impl FromToml for ServerOrder {
+    fn from_toml(value: &Value<'_>) -> Result<Self, ScenarioError> {
+        one_of(value, "order", ORDERS)
     }
 }
 

@@ -37,6 +37,7 @@ pub const RUN: TableKeys = TableKeys {
         "wait",
         "socket",
         "pacing",
+        "order",
     ],
 };
 
@@ -53,6 +54,7 @@ pub const SERVER: TableKeys = TableKeys {
     keys: &[
         "use",
         "dir",
+        "variant",
         "name",
         "label",
         "requires",
@@ -66,11 +68,31 @@ pub const SERVER: TableKeys = TableKeys {
         "port",
         "tls_port",
         "note",
+        "workers",
     ],
 };
 
-/// A server in a `server.toml` of its own: the same, without what says where it stands.
-pub const SERVER_FILE: TableKeys = TableKeys { table: "server.toml", keys: SERVER.keys.split_at(2).1 };
+/// A server in a `server.toml` of its own: the same, without what says where it stands and how the
+/// scenario varies it.
+pub const SERVER_FILE: TableKeys = TableKeys { table: "server.toml", keys: SERVER.keys.split_at(3).1 };
+
+/// What a variant of a server has otherwise than the server.
+pub const VARIANT: TableKeys = TableKeys {
+    table: "[[server.variant]]",
+    keys: &[
+        "label",
+        "name",
+        "requires",
+        "build",
+        "command",
+        "env",
+        "render",
+        "protocols",
+        "version",
+        "note",
+        "workers",
+    ],
+};
 
 /// How a server is stopped.
 pub const STOP: TableKeys = TableKeys { table: "stop", keys: &["signal", "grace"] };
@@ -92,8 +114,10 @@ pub const SECTION: TableKeys = TableKeys {
         "warmup",
         "socket",
         "pacing",
+        "headers",
+        "runs",
     ],
 };
 
 /// Every table a scenario can have, in the order of the reference.
-pub const TABLES: &[TableKeys] = &[TOP, RUN, PIN, EXPECT, SERVER, STOP, SECTION];
+pub const TABLES: &[TableKeys] = &[TOP, RUN, PIN, EXPECT, SERVER, VARIANT, STOP, SECTION];

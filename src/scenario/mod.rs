@@ -4,6 +4,7 @@
 //! Pure: the text of every file and the facts of the machine are passed in. [`read_from_disk`] is
 //! the reader that programs pass.
 
+mod answers;
 mod estimate;
 mod expand;
 mod file;
@@ -20,6 +21,7 @@ mod source;
 mod suggest;
 #[cfg(test)]
 mod tests;
+mod variants;
 
 use std::io::Read;
 use std::path::Path;

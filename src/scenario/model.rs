@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::results::{Protocol, Resumption, SectionKind, SocketMode, WaitMode};
+use crate::results::{Protocol, Resumption, SectionKind, ServerOrder, SocketMode, VariantRecord, WaitMode};
 use crate::time::Span;
 
 /// A whole scenario, after `use` was resolved and command-line overrides were applied.
@@ -70,6 +70,8 @@ pub struct RunSettings {
     pub socket: SocketMode,
     /// Whether QUIC connections spread their packets over the round-trip time.
     pub pacing: bool,
+    /// In what order the servers of a round are started.
+    pub order: ServerOrder,
 }
 
 /// `[pin]`.
@@ -79,7 +81,7 @@ pub struct Pin {
     pub servers: Vec<u32>,
     /// CPUs of the generator; empty: unpinned.
     pub generator: Vec<u32>,
-    /// Worker threads of each server: `{workers}`.
+    /// Worker threads of each server that does not name its own number: `{workers}`.
     pub workers: u32,
     /// Generator threads.
     pub generator_threads: u32,
@@ -132,6 +134,12 @@ pub struct ServerSpec {
     pub tls_port: Option<u16>,
     /// One phrase for the report.
     pub note: Option<String>,
+    /// Worker threads, `{workers}`, where they are not those of [`Pin`].
+    pub workers: Option<u32>,
+    /// What it is a variant of; `None`: a server in its own right.
+    pub variant: Option<VariantRecord>,
+    /// The commit that `dir` is a checkout of, where it is one made for the run.
+    pub revision: Option<String>,
 }
 
 /// Placeholders of a [`ServerSpec`]'s strings, with their meaning.
@@ -166,6 +174,17 @@ pub struct Section {
     pub socket: SocketMode,
     /// Whether they spread their packets over the round-trip time.
     pub pacing: bool,
+    /// Header fields of its requests beside those of every request, by name.
+    pub headers: Vec<(String, String)>,
+    /// Whether the report shows every round as a row.
+    pub runs: bool,
+}
+
+impl Section {
+    /// Whether a server's answer is looked at before the cells: what comes back is part of what is asked.
+    pub fn samples_answers(&self) -> bool {
+        self.runs || !self.headers.is_empty()
+    }
 }
 
 /// C x M, and what becomes of connections.

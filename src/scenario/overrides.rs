@@ -41,7 +41,9 @@ fn narrow_servers(scenario: &mut Scenario, wanted: &[String]) -> Result<(), Stri
     }
     let names: Vec<String> = scenario.servers.iter().map(|server| server.name.clone()).collect();
     let is = |server: &super::ServerSpec, name: &str| {
-        server.name.eq_ignore_ascii_case(name) || server.label.to_lowercase() == name.to_lowercase()
+        server.name.eq_ignore_ascii_case(name)
+            || server.label.to_lowercase() == name.to_lowercase()
+            || server.variant.as_ref().is_some_and(|variant| variant.of.eq_ignore_ascii_case(name))
     };
     for name in wanted {
         if !scenario.servers.iter().any(|server| is(server, name)) {

@@ -61,7 +61,7 @@ pub(super) fn resolve(raw: &RawPin, machine: &Machine) -> Result<(Pin, String, V
     // Unpinned, half of the CPUs leave the other half to the server.
     let threads = default_threads(&split.generator, usable, usable / 2);
     let pin = Pin {
-        workers: count(raw.workers.as_ref(), workers, MOST_WORKERS, "worker threads")?,
+        workers: raw.workers.as_ref().map_or(Ok(workers), worker_threads)?,
         generator_threads: generator_threads(raw.generator_threads.as_ref(), threads, &split, usable)?,
         servers: split.servers,
         generator: split.generator,
@@ -187,6 +187,14 @@ fn generator_threads(
         u32::try_from(cpus).unwrap_or(MOST_WORKERS),
         "generator threads, one for each of its CPUs at most",
     )
+}
+
+/// A number of worker threads.
+///
+/// # Errors
+/// One out of range.
+pub(super) fn worker_threads(asked: &At<i64>) -> Result<u32, ScenarioError> {
+    count(Some(asked), 1, MOST_WORKERS, "worker threads")
 }
 
 fn count(asked: Option<&At<i64>>, default: u32, most: u32, what: &str) -> Result<u32, ScenarioError> {

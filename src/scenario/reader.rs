@@ -150,7 +150,10 @@ fn at<T: FromToml>(value: &Value<'_>) -> Result<At<T>, ScenarioError> {
 fn unknown_key(key: &str, known: TableKeys) -> String {
     let elsewhere = TABLES.iter().find(|other| other.table != known.table && other.keys.contains(&key));
     match (nearest(key, known.keys), elsewhere) {
-        (Some(near), _) => format!("unknown key; did you mean `{near}`?"),
+        (Some(near), Some(other)) => {
+            format!("unknown key; did you mean `{near}`? `{key}` itself belongs in {}", other.table)
+        }
+        (Some(near), None) => format!("unknown key; did you mean `{near}`?"),
         (None, Some(other)) => format!("unknown key in {}; it belongs in {}", known.table, other.table),
         (None, None) => format!("unknown key; {} takes {}", known.table, known.keys.join(", ")),
     }

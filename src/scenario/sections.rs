@@ -1,9 +1,10 @@
 //! Owns `[[section]]`: kinds, protocols, cells and what ends a window. What is said of connections is in
-//! `handshake`.
+//! `handshake`, what of answers in `answers`.
 
 use std::collections::{BTreeMap, HashSet};
 
 use super::ScenarioError;
+use super::answers;
 use super::file::{KINDS, RawSection};
 use super::handshake;
 use super::model::{Cell, Machine, RunSettings, Section, SectionLimit, ServerSpec};
@@ -76,8 +77,9 @@ fn check(
     };
     let warmup = handshake::warmup(raw, kind, &cells, run)?;
     let (socket, pacing) = handshake::quic(raw, &protocols, run)?;
+    let (headers, runs) = answers::of(raw, kind, &protocols)?;
     let protocols = protocols.iter().map(|protocol| protocol.value).collect();
-    Ok(Section { title, kind, protocols, cells, limit, warmup, socket, pacing })
+    Ok(Section { title, kind, protocols, cells, limit, warmup, socket, pacing, headers, runs })
 }
 
 fn protocols(raw: &RawSection, kind: SectionKind) -> Result<Vec<At<Protocol>>, ScenarioError> {

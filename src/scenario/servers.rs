@@ -10,6 +10,7 @@ use super::file::{Maybe, RawServer};
 use super::model::{Machine, PLACEHOLDERS, ServerSpec};
 use super::source::{At, Source};
 use super::suggest::{instead, nearest};
+use super::{pin, variants};
 use crate::results::Protocol;
 use crate::time::Span;
 
@@ -26,23 +27,15 @@ pub(super) fn servers(
     let mut ports: BTreeMap<u16, String> = BTreeMap::new();
     for server in raw {
         let (server, dir) = resolve(server, files)?;
-        let spec = check(&server, &dir, files, machine)?;
-        if specs.iter().any(|other| other.name == spec.name) {
-            let place = server.name.as_ref().filter(|_| server.uses.is_none()).map(|name| &name.place);
-            let place = place.or(server.uses.as_ref().map(|uses| &uses.place)).unwrap_or(&server.place);
-            return Err(place.mistake(format_args!(
-                "there is a server `{0}` already; give this one another name, like `name = \"{0}-2\"`",
-                spec.name
-            )));
+        let fixed = [server.port.clone(), server.tls_port.clone()];
+        for (server, variant) in variants::expand(server)? {
+            let spec = ServerSpec { variant, ..check(&server, &dir, files, machine)? };
+            told_apart(&server, &spec, &specs)?;
+            specs.push(spec);
         }
-        if let Some(other) = specs.iter().find(|other| other.label == spec.label) {
-            let place = server.label.as_ref().map_or(&server.place, |label| &label.place);
-            return Err(place.mistake(format_args!(
-                "`{}` has the label {:?} already; give this one another, tables could not tell them apart",
-                other.name, spec.label
-            )));
-        }
-        for (port, number) in [(&server.port, spec.port), (&server.tls_port, spec.tls_port)] {
+        // The variants of a server share its ports: they run in turns, as its rounds do.
+        let Some(spec) = specs.last() else { continue };
+        for (port, number) in fixed.iter().zip([spec.port, spec.tls_port]) {
             let (Some(port), Some(number)) = (port, number) else { continue };
             if let Some(other) = ports.insert(number, spec.name.clone()) {
                 return Err(port.mistake(format_args!(
@@ -51,9 +44,28 @@ pub(super) fn servers(
                 )));
             }
         }
-        specs.push(spec);
     }
     Ok(specs)
+}
+
+/// Refuses a name or label that one of `others` has.
+fn told_apart(server: &RawServer, spec: &ServerSpec, others: &[ServerSpec]) -> Result<(), ScenarioError> {
+    if others.iter().any(|other| other.name == spec.name) {
+        let place = server.name.as_ref().filter(|_| server.uses.is_none()).map(|name| &name.place);
+        let place = place.or(server.uses.as_ref().map(|uses| &uses.place)).unwrap_or(&server.place);
+        return Err(place.mistake(format_args!(
+            "there is a server `{0}` already; give this one another name, like `name = \"{0}-2\"`",
+            spec.name
+        )));
+    }
+    if let Some(other) = others.iter().find(|other| other.label == spec.label) {
+        let place = server.label.as_ref().map_or(&server.place, |label| &label.place);
+        return Err(place.mistake(format_args!(
+            "`{}` has the label {:?} already; give this one another, tables could not tell them apart",
+            other.name, spec.label
+        )));
+    }
+    Ok(())
 }
 
 /// Follows `use`; returns the server with the folder it stands in.
@@ -100,10 +112,7 @@ fn check(
     files: &Files<'_>,
     machine: &Machine,
 ) -> Result<ServerSpec, ScenarioError> {
-    let name = server.name.as_ref().ok_or_else(|| {
-        server.place.missing("name").mistake("missing; write `name`, or `use` for a server of servers/")
-    })?;
-    check_name(name)?;
+    let name = name(server)?;
     let command = server.command.as_ref().ok_or_else(|| {
         server.place.missing("command").mistake("missing; say how the server is started, word by word")
     })?;
@@ -150,7 +159,19 @@ fn check(
         port,
         tls_port,
         note: server.note.as_ref().map(one_line).transpose()?,
+        workers: server.workers.as_ref().map(pin::worker_threads).transpose()?,
+        variant: None,
+        revision: None,
     })
+}
+
+/// The name of a server, which it must have.
+pub(super) fn name(server: &RawServer) -> Result<&At<String>, ScenarioError> {
+    let name = server.name.as_ref().ok_or_else(|| {
+        server.place.missing("name").mistake("missing; write `name`, or `use` for a server of servers/")
+    })?;
+    check_name(name)?;
+    Ok(name)
 }
 
 fn check_name(name: &At<String>) -> Result<(), ScenarioError> {

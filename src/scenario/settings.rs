@@ -6,7 +6,7 @@ use super::ScenarioError;
 use super::file::{Maybe, RawExpect, RawRun};
 use super::model::{Expected, RunSettings};
 use super::source::At;
-use crate::results::{SocketMode, WaitMode};
+use crate::results::{ServerOrder, SocketMode, WaitMode};
 use crate::time::Span;
 
 impl Default for RunSettings {
@@ -42,6 +42,8 @@ impl Default for RunSettings {
             socket: SocketMode::PerConnection,
             // On loopback it only costs.
             pacing: false,
+            // Each of many servers comes first in turn.
+            order: ServerOrder::Rotate,
         }
     }
 }
@@ -82,6 +84,7 @@ pub(super) fn run(raw: &RawRun) -> Result<RunSettings, ScenarioError> {
         wait: raw.wait.as_ref().map_or(default.wait, |wait| wait.value),
         socket: raw.socket.as_ref().map_or(default.socket, |socket| socket.value),
         pacing: raw.pacing.as_ref().map_or(default.pacing, |pacing| pacing.value),
+        order: raw.order.as_ref().map_or(default.order, |order| order.value),
     })
 }
 

@@ -152,7 +152,7 @@ impl Values {
     /// Names a path that is no text.
     pub(super) fn of_build(host: &Host, spec: &ServerSpec) -> Result<Self, ServerError> {
         let mut values = Self::of_folder(spec);
-        values.0.insert("workers", host.workers.to_string());
+        values.0.insert("workers", spec.workers.unwrap_or(host.workers).to_string());
         values.0.insert("cert", text(&host.certificate.cert)?);
         values.0.insert("key", text(&host.certificate.key)?);
         Ok(values)
@@ -374,6 +374,9 @@ mod tests {
             port: None,
             tls_port: None,
             note: None,
+            workers: None,
+            variant: None,
+            revision: None,
         }
     }
 

@@ -564,6 +564,7 @@ pub(crate) fn plan(protocol: Protocol, address: &str, connections: u32, limit: L
         wait: WaitMode::Sleep,
         batch: 0,
         verify: None,
+        sample: false,
     }
 }
 

@@ -44,6 +44,7 @@ pub fn settings() -> Settings {
         certificate: "self-signed EC P-256, CN=localhost".into(),
         percentiles: vec![50.0, 99.0],
         unstable_above: 0.05,
+        order: Default::default(),
     }
 }
 

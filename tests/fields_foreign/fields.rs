@@ -1,6 +1,7 @@
 //! Fields as text, what they mean, and how to draw them. The meaning is computed from the text, which no decoder
 //! of the program sees as a whole.
 
+use bench::proto::exchange::Transcript;
 use bench::proto::hpack::{Kind, Malformed, Section};
 use proptest::prelude::*;
 
@@ -33,6 +34,20 @@ pub(crate) fn section<'a>(fields: impl IntoIterator<Item = &'a Field>, kind: Kin
         section = Section { status: 0, content_length: None, ..section };
     }
     section
+}
+
+/// Whether the head of a final response was told in its words; of other sections nothing is told.
+pub(crate) fn is_transcribed<'a>(
+    fields: impl IntoIterator<Item = &'a Field> + Clone,
+    kind: Kind,
+    told: Option<&Transcript>,
+) -> bool {
+    let status = section(fields.clone(), kind).status;
+    if kind == Kind::Trailers || status < 200 {
+        return true;
+    }
+    let fields = fields.into_iter().filter(|(name, _)| !name.starts_with(b":")).cloned().collect();
+    told == Some(&Transcript { status, fields })
 }
 
 /// What is wrong with one field, `section` and `regular` being what came before it.

@@ -25,6 +25,8 @@ proptest! {
     fn blocks_of_httlib_are_read(blocks in prop::collection::vec(any_block(), 1..12)) {
         let mut encoder = httlib_hpack::Encoder::default();
         let mut decoder = hpack::Decoder::new(4096, u32::MAX);
+        let mut transcribing = hpack::Decoder::new(4096, u32::MAX);
+        transcribing.transcribe();
         for block in blocks {
             let mut sizes = &block.sizes[..];
             for _ in 0..if block.repeated { 3 } else { 1 } {
@@ -37,6 +39,9 @@ proptest! {
                 }
                 let section = decoder.decode(&bytes, block.kind);
                 prop_assert_eq!(section, Ok(expected(&block)), "{:02x?}", bytes);
+                prop_assert_eq!(transcribing.decode(&bytes, block.kind), section);
+                let fields = block.fields.iter().map(|(field, _)| field);
+                prop_assert!(fields::is_transcribed(fields, block.kind, transcribing.transcript()));
             }
         }
     }
@@ -46,6 +51,8 @@ proptest! {
     fn blocks_of_loona_are_read(blocks in prop::collection::vec(any_block(), 1..12)) {
         let mut encoder = loona_hpack::Encoder::new();
         let mut decoder = hpack::Decoder::new(4096, u32::MAX);
+        let mut transcribing = hpack::Decoder::new(4096, u32::MAX);
+        transcribing.transcribe();
         for block in blocks {
             let mut sizes = &block.sizes[..];
             for _ in 0..if block.repeated { 3 } else { 1 } {
@@ -58,6 +65,9 @@ proptest! {
                 encoder.encode_into(fields, &mut bytes).unwrap();
                 let section = decoder.decode(&bytes, block.kind);
                 prop_assert_eq!(section, Ok(expected(&block)), "{:02x?}", bytes);
+                prop_assert_eq!(transcribing.decode(&bytes, block.kind), section);
+                let fields = block.fields.iter().map(|(field, _)| field);
+                prop_assert!(fields::is_transcribed(fields, block.kind, transcribing.transcript()));
             }
         }
     }

@@ -18,6 +18,8 @@ proptest! {
         sections in prop::collection::vec((any_section(), any::<bool>(), 1..3_usize), 1..12),
     ) {
         let mut decoder = Decoder::new(Config::default(), u32::MAX);
+        let mut transcribing = Decoder::new(Config::default(), u32::MAX);
+        transcribing.transcribe();
         for (fields, trailers, times) in sections {
             let kind = if trailers { Kind::Trailers } else { Kind::Response };
             let theirs = fields.iter().map(|(name, value)| HeaderField::new(name.clone(), value.clone()));
@@ -26,6 +28,8 @@ proptest! {
             let expected = Decoded::Section(fields::section(&fields, kind));
             for _ in 0..times {
                 prop_assert_eq!(decoder.decode(4, &section, kind), Ok(expected), "{:02x?}", section);
+                prop_assert_eq!(transcribing.decode(4, &section, kind), Ok(expected));
+                prop_assert!(fields::is_transcribed(&fields, kind, transcribing.transcript()));
             }
         }
         prop_assert!(!decoder.has_output());

@@ -4,7 +4,13 @@
 #[cfg(feature = "h3")]
 pub mod h3;
 
-use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
+#[cfg(all(feature = "ring", feature = "aws-lc-rs"))]
+compile_error!("rustls takes one provider: build with `--no-default-features --features aws-lc-rs`");
+#[cfg(not(any(feature = "ring", feature = "aws-lc-rs")))]
+compile_error!("rustls needs a provider: build with the feature `ring` or `aws-lc-rs`");
+
+use std::time::{Duration, Instant};
+use std::{convert::Infallible, env, hint, net::SocketAddr, sync::Arc};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -27,16 +33,45 @@ const BACKLOG: u32 = 4096;
 const HEADER_TIMEOUT: Duration = Duration::from_secs(60);
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// The provider of rustls's cryptography.
+pub const PROVIDER: &str = if cfg!(feature = "ring") { "ring" } else { "aws-lc-rs" };
+
+/// What is otherwise than usual, for comparisons of this server with itself.
+#[derive(Clone, Copy, Default)]
+pub struct Options {
+    /// CPU time that each answer costs on top.
+    slowdown: Option<Duration>,
+    /// Leaves Nagle's algorithm (RFC 9293, section 3.7.4) on, by not setting TCP_NODELAY.
+    nagle: bool,
+}
+
+impl Options {
+    /// From SLOWDOWN_NS, nanoseconds, and TCP_NODELAY, 0 or 1.
+    pub fn from_env() -> Result<Self, Failure> {
+        let slowdown = match env::var("SLOWDOWN_NS") {
+            Ok(text) => text.parse().map_err(|_| format!("SLOWDOWN_NS={text}: write whole nanoseconds"))?,
+            Err(_) => 0,
+        };
+        let nagle = match env::var("TCP_NODELAY").as_deref() {
+            Ok("0") => true,
+            Ok("1") | Err(_) => false,
+            Ok(text) => return Err(format!("TCP_NODELAY={text}: write 0 or 1").into()),
+        };
+        Ok(Self { slowdown: (slowdown > 0).then(|| Duration::from_nanos(slowdown)), nagle })
+    }
+}
+
 /// The listeners on TCP, and the connections they accepted.
 pub struct Tcp {
     bodies: Arc<Bodies>,
+    options: Options,
     accepting: JoinSet<()>,
     shutdown: Arc<GracefulShutdown>,
 }
 
 impl Tcp {
-    pub fn new(bodies: Arc<Bodies>) -> Self {
-        Self { bodies, accepting: JoinSet::new(), shutdown: Arc::new(GracefulShutdown::new()) }
+    pub fn new(bodies: Arc<Bodies>, options: Options) -> Self {
+        Self { bodies, options, accepting: JoinSet::new(), shutdown: Arc::new(GracefulShutdown::new()) }
     }
 
     /// Listens on `port` of both loopback addresses.
@@ -45,7 +80,7 @@ impl Tcp {
             match listen(SocketAddr::new(address.parse()?, port)) {
                 Ok(listener) => {
                     let (bodies, shutdown) = (self.bodies.clone(), self.shutdown.clone());
-                    self.accepting.spawn(accept(listener, tls.clone(), bodies, shutdown));
+                    self.accepting.spawn(accept(listener, tls.clone(), bodies, self.options, shutdown));
                 }
                 // A machine without IPv6 has no ::1; 127.0.0.1 must be there.
                 Err(_) if address == "::1" => {}
@@ -84,6 +119,7 @@ async fn accept(
     listener: TcpListener,
     tls: Option<TlsAcceptor>,
     bodies: Arc<Bodies>,
+    options: Options,
     shutdown: Arc<GracefulShutdown>,
 ) {
     loop {
@@ -92,14 +128,14 @@ async fn accept(
             tokio::time::sleep(Duration::from_millis(10)).await;
             continue;
         };
-        let _ = stream.set_nodelay(true);
+        let _ = stream.set_nodelay(!options.nagle);
         let (tls, bodies, watcher) = (tls.clone(), bodies.clone(), shutdown.watcher());
         tokio::spawn(async move {
             match tls {
-                None => serve(stream, bodies, watcher).await,
+                None => serve(stream, bodies, options, watcher).await,
                 Some(tls) => {
                     if let Ok(stream) = tls.accept(stream).await {
-                        serve(stream, bodies, watcher).await;
+                        serve(stream, bodies, options, watcher).await;
                     }
                 }
             }
@@ -109,14 +145,14 @@ async fn accept(
 
 /// Serves HTTP/2 when the connection begins with its preface (RFC 9113, section 3.4), in cleartext by
 /// prior knowledge as over TLS, and HTTP/1.1 otherwise.
-async fn serve<S>(stream: S, bodies: Arc<Bodies>, watcher: Watcher)
+async fn serve<S>(stream: S, bodies: Arc<Bodies>, options: Options, watcher: Watcher)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT);
     builder.http2().timer(TokioTimer::new());
-    let service = service_fn(move |request| answer(request, bodies.clone()));
+    let service = service_fn(move |request| answer(request, bodies.clone(), options));
     let connection = builder.serve_connection(TokioIo::new(stream), service);
     // A client that goes away is not the server's failure.
     let _ = watcher.watch(connection).await;
@@ -125,7 +161,11 @@ where
 async fn answer(
     request: Request<Incoming>,
     bodies: Arc<Bodies>,
+    options: Options,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
+    if let Some(slowdown) = options.slowdown {
+        spin(slowdown);
+    }
     let body = bodies.of(request.uri().path());
     let head = request.method() == Method::HEAD;
     if request.method() == Method::POST {
@@ -143,6 +183,14 @@ async fn answer(
     }
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
     Ok(response)
+}
+
+/// Keeps its CPU busy for this long.
+fn spin(length: Duration) {
+    let began = Instant::now();
+    while began.elapsed() < length {
+        hint::spin_loop();
+    }
 }
 
 /// What is answered from.

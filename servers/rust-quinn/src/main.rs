@@ -9,7 +9,7 @@ use std::{env, io};
 
 use quinn::crypto::rustls::QuicServerConfig;
 use quinn::{Endpoint, EndpointConfig, TokioRuntime, TransportConfig};
-use rust_hyper::{Bodies, Failure, Tcp, tls_acceptor};
+use rust_hyper::{Bodies, Failure, Options, Tcp, tls_acceptor};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject};
 use rustls::server::ServerSessionMemoryCache;
 use rustls::{ServerConfig, version::TLS13};
@@ -41,7 +41,7 @@ async fn main() -> Result<(), Failure> {
     let port = env::var("HTTPS_PORT")?.parse()?;
     let (cert, key) = (env::var("CERT")?, env::var("KEY")?);
     let bodies = Arc::new(Bodies::new());
-    let mut tcp = Tcp::new(bodies.clone());
+    let mut tcp = Tcp::new(bodies.clone(), Options::default());
     tcp.listen(port, Some(tls_acceptor(&cert, &key)?))?;
 
     let config = quic_config(&cert, &key)?;

@@ -72,7 +72,7 @@ impl Exchange {
         }
         while !input.is_empty() {
             match self.reader.next(&mut job.memo, &mut input) {
-                Ok(Event::Body(bytes)) => self.take_body(&job.expect, bytes),
+                Ok(Event::Body(bytes)) => self.take_body(&job.expect, record, bytes),
                 Ok(Event::End) => {
                     self.complete(job, record, now);
                     if !self.reusable(job, sending) {
@@ -123,8 +123,8 @@ impl Exchange {
     }
 
     #[inline]
-    fn take_body(&mut self, expect: &Expectation, bytes: &[u8]) {
-        self.differs |= expect.differs_at(self.body, bytes);
+    fn take_body(&mut self, expect: &Expectation, record: &mut Record, bytes: &[u8]) {
+        self.differs |= expect.take_body(record, self.body, bytes);
         self.body += bytes.len() as u64;
     }
 

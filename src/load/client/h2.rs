@@ -1,7 +1,8 @@
 //! Owns the HTTP/2 exchanges of one connection.
 
 use super::exchange::{Books, Exchange, closed_fault};
-use super::{Step, fault, framing_fault};
+use super::{Job, Step, fault, framing_fault};
+use crate::proto::exchange::Transcript;
 use crate::proto::h2::{Config, Connection, Request};
 use crate::results::Phase;
 use crate::time::{Instant, Span};
@@ -19,9 +20,12 @@ pub(super) struct Exchanges {
 }
 
 impl Exchanges {
-    pub(super) fn new(concurrency: u32, most: u32) -> Self {
-        let connection = Connection::new(Config::new(concurrency.max(1)));
-        Self { connection, fresh: None, last: 0, served: false, left: most }
+    pub(super) fn new(job: &Job) -> Self {
+        let mut connection = Connection::new(Config::new(job.concurrency.max(1)));
+        if job.sample {
+            connection.transcribe();
+        }
+        Self { connection, fresh: None, last: 0, served: false, left: job.requests_per_connection }
     }
 
     /// Takes bytes in; requests to be sent again are added to `replays`.
@@ -106,6 +110,10 @@ impl Exchanges {
     /// Effective M, once the server's settings are known.
     pub(super) fn limit(&self) -> Option<u32> {
         self.connection.settled().then(|| self.connection.limit())
+    }
+
+    pub(super) fn transcript(&self) -> Option<&Transcript> {
+        self.connection.transcript()
     }
 
     pub(super) fn describe(&self) -> String {

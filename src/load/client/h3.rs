@@ -3,6 +3,7 @@
 use super::exchange::{Books, Exchange, closed_fault};
 use super::{Birth, Job, Step, fault, framing_fault, wrong_protocol};
 use crate::load::record::Fault;
+use crate::proto::exchange::Transcript;
 use crate::proto::h3::{Config, Connection, Ended, ErrorCode, Request};
 use crate::proto::quic::{Closed, HandshakeSummary, Health, Violation};
 use crate::results::{Negotiated, Phase, Resumption};
@@ -32,9 +33,12 @@ impl Exchanges {
         let Some((tls, name)) = &job.tls else {
             return Err(fault(Phase::Quic, "no-tls", "HTTP/3 has no form without TLS"));
         };
-        let connection =
+        let mut connection =
             Connection::new(config, tls.clone(), name.clone(), birth.connection_id, birth.seed, birth.now)
                 .map_err(|error| fault(Phase::Quic, "tls", &error.to_string()))?;
+        if job.sample {
+            connection.transcribe();
+        }
         Ok(Self {
             connection,
             fresh: None,
@@ -232,6 +236,10 @@ impl Exchanges {
             cipher: tls.negotiated_cipher_suite().map(|suite| name(&suite.suite())),
             group: tls.negotiated_key_exchange_group().map(|group| name(&group.name())),
         }
+    }
+
+    pub(super) fn transcript(&self) -> Option<&Transcript> {
+        self.connection.transcript()
     }
 
     pub(super) fn describe(&self) -> String {

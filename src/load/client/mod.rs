@@ -12,12 +12,13 @@ use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 
 use super::record::{Fault, Record, Unexpected};
+use crate::proto::exchange::Transcript;
 use crate::proto::h1::{HeadMemo, Version};
 use crate::proto::h2 as http2;
 use crate::proto::h3 as http3;
 use crate::proto::quic::{HandshakeSummary, Health};
 use crate::proto::tls::{Tls, TlsError, TlsState};
-use crate::results::{Negotiated, Phase, Resumption, Stall};
+use crate::results::{HeaderField, Negotiated, Phase, Resumption, Stall};
 use crate::time::{Instant, Span};
 
 /// What all connections of a worker have in common.
@@ -39,6 +40,8 @@ pub struct Job {
     pub alpn: &'static str,
     /// TLS settings and server name; `None`: cleartext.
     pub tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
+    /// The response is kept: there is one request on one connection.
+    pub sample: bool,
     /// The last HTTP/1.1 response head seen by any connection.
     pub memo: HeadMemo,
 }
@@ -73,6 +76,8 @@ pub struct Expectation {
     pub body: Option<Vec<u8>>,
     /// Exactly this many body bytes.
     pub length: Option<u64>,
+    /// The bytes of bodies are looked at: there is an expected body, or the response is sampled.
+    pub watched: bool,
 }
 
 /// Bytes to send.
@@ -163,9 +168,7 @@ impl Client {
         };
         let http = match &job.request {
             Request::H1(_) => Http::H1(h1::Exchange::new()),
-            Request::H2(_) => {
-                Http::H2(Box::new(h2::Exchanges::new(job.concurrency, job.requests_per_connection)))
-            }
+            Request::H2(_) => Http::H2(Box::new(h2::Exchanges::new(job))),
             Request::H3(_, config) => Http::H3(Box::new(h3::Exchanges::new(job, config, birth)?)),
         };
         Ok(Self {
@@ -588,6 +591,18 @@ impl Client {
         Some(negotiated)
     }
 
+    /// Status and fields of the response, where it is sampled and its head has come.
+    pub fn head(&self, job: &Job) -> Option<(u16, Vec<HeaderField>)> {
+        let Transcript { status, fields } = match &self.http {
+            Http::H1(_) => job.memo.transcript(),
+            Http::H2(exchanges) => exchanges.transcript().cloned(),
+            Http::H3(exchanges) => exchanges.transcript().cloned(),
+        }?;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let field = |(name, value): &(Vec<u8>, Vec<u8>)| HeaderField { name: text(name), value: text(value) };
+        Some((status, fields.iter().map(field).collect()))
+    }
+
     /// HTTP/1.1 needs no ALPN, HTTP/2 over TLS is only by ALPN (RFC 9113 §3.2).
     fn check_alpn(&self, job: &Job) -> Result<(), Fault> {
         let wanted = job.alpn;
@@ -650,6 +665,20 @@ impl Http {
 }
 
 impl Expectation {
+    /// Takes `bytes` at this offset of a body: whether they are others than expected.
+    #[inline]
+    fn take_body(&self, record: &mut Record, offset: u64, bytes: &[u8]) -> bool {
+        self.watched && self.watch(record, offset, bytes)
+    }
+
+    #[inline]
+    fn watch(&self, record: &mut Record, offset: u64, bytes: &[u8]) -> bool {
+        if let Some(sample) = &mut record.sample {
+            sample.add(bytes);
+        }
+        self.differs_at(offset, bytes)
+    }
+
     /// Whether `bytes` at this offset of a body are others than expected.
     #[inline]
     fn differs_at(&self, offset: u64, bytes: &[u8]) -> bool {

@@ -572,7 +572,8 @@ fn send_entry(slot: u32, bytes: &[u8]) -> Entry {
 fn receive_message() -> libc::msghdr {
     // SAFETY: all zeroes is a valid msghdr: null pointers, lengths of zero.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
-    message.msg_controllen = CONTROL_BYTES;
+    // A usize with glibc, a u32 with musl.
+    message.msg_controllen = CONTROL_BYTES as _;
     message
 }
 

@@ -49,6 +49,11 @@ pub(super) fn trim(mut value: &[u8]) -> &[u8] {
     value
 }
 
+/// Takes the CR off a line that was split at its LF.
+pub(super) fn trim_end(line: &[u8]) -> &[u8] {
+    line.strip_suffix(b"\r").unwrap_or(line)
+}
+
 /// Whether these bytes are a token (RFC 9110 §5.6.2).
 pub(in crate::proto) fn is_token(bytes: &[u8]) -> bool {
     !bytes.is_empty() && bytes.iter().all(|&byte| is_tchar(byte))

@@ -2,6 +2,7 @@
 //! memo that recognises a repeated one.
 
 use super::{Violation, field};
+use crate::proto::exchange::Transcript;
 
 /// Longest header block accepted, start line and blank line included, in bytes; also the cap of a
 /// trailer section.
@@ -51,9 +52,55 @@ pub struct HeadMemo {
     bytes: Vec<u8>,
     head: Option<Head>,
     head_request: bool,
+    /// The last block as it came, once that is wanted; nothing is remembered then.
+    text: Option<Vec<u8>>,
 }
 
 impl HeadMemo {
+    /// From now on heads are kept in words, and none is recognised. With several connections, their heads
+    /// would be mixed up.
+    pub fn transcribe(&mut self) {
+        self.text = Some(Vec::new());
+    }
+
+    /// The last head in words, where that is wanted and one has come.
+    pub fn transcript(&self) -> Option<Transcript> {
+        let mut lines = self.text.as_ref()?.split(|&byte| byte == b'\n').map(field::trim_end);
+        let status = lines.next()?.get(9..12)?;
+        let status = std::str::from_utf8(status).ok()?.parse().ok()?;
+        let mut fields: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
+        for line in lines.take_while(|line| !line.is_empty()) {
+            match (line, fields.last_mut()) {
+                // A folded value goes on after a space (RFC 9112 §5.2).
+                ([b' ' | b'\t', ..], Some((_, value))) => {
+                    value.push(b' ');
+                    value.extend_from_slice(field::trim(line));
+                }
+                _ => {
+                    let (name, value) = field::split(line).ok()?;
+                    fields.push((name.to_vec(), field::trim(value).to_vec()));
+                }
+            }
+        }
+        Some(Transcript { status, fields })
+    }
+
+    /// A block begins with these bytes.
+    #[inline]
+    pub(super) fn begin_text(&mut self, bytes: &[u8]) {
+        if let Some(text) = &mut self.text {
+            text.clear();
+            text.extend_from_slice(bytes);
+        }
+    }
+
+    /// The block goes on with these.
+    pub(super) fn add_text(&mut self, bytes: &[u8]) {
+        if let Some(text) = &mut self.text {
+            text.extend_from_slice(bytes);
+        }
+    }
+
     /// What `input` starts with, if that is the block remembered; takes it off the input.
     #[inline]
     pub(super) fn recognise(&self, head_request: bool, input: &mut &[u8]) -> Option<Head> {
@@ -67,7 +114,7 @@ impl HeadMemo {
 
     /// Remembers a whole block, unless it is so long that keeping it is not worth the memory.
     pub(super) fn remember(&mut self, head_request: bool, block: &[u8], head: Head) {
-        if block.len() > MAX_MEMO {
+        if block.len() > MAX_MEMO || self.text.is_some() {
             return;
         }
         self.bytes.clear();

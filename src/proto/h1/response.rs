@@ -169,7 +169,10 @@ impl Reader {
             State::Idle => Err(Violation::Unsolicited),
             State::Head => self.fresh_head(memo, input),
             State::PartialHead(block) => {
-                if !block.feed(input)? {
+                let given = *input;
+                let whole = block.feed(input)?;
+                memo.add_text(&given[..given.len() - input.len()]);
+                if !whole {
                     return Ok(Event::NeedMore);
                 }
                 let answer = block.answer()?;
@@ -207,13 +210,16 @@ impl Reader {
     fn fresh_head<'a>(&mut self, memo: &mut HeadMemo, input: &mut &'a [u8]) -> Result<Event<'a>, Violation> {
         let given = *input;
         let mut block = Block::head(self.head_request);
-        if !block.feed(input)? {
+        let whole = block.feed(input)?;
+        let taken = &given[..given.len() - input.len()];
+        memo.begin_text(taken);
+        if !whole {
             self.state = State::PartialHead(Box::new(block));
             return Ok(Event::NeedMore);
         }
         let answer = block.answer()?;
         if let Answer::Final(head) = answer {
-            memo.remember(self.head_request, &given[..given.len() - input.len()], head);
+            memo.remember(self.head_request, taken, head);
         }
         self.head_done(answer)
     }

@@ -9,6 +9,8 @@ use std::fmt::Write as _;
 
 use proptest::{collection::vec, prelude::*};
 
+use crate::proto::exchange::Transcript;
+
 use super::{
     Event, Framing, Head, HeadMemo, MAX_HEAD, MAX_INTERIM, Reader, Version, Violation, chunked,
     fuzz::{Reading, Said},
@@ -491,6 +493,27 @@ fn the_memo_is_keyed_on_the_method_and_the_whole_block() {
     // A block is known by its blank line too: one more field is another block.
     let longer = head.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\nok");
     assert_eq!(said(GET, &longer), "200 length 2 close, 'ok', end, idle");
+}
+
+/// The last head in words, wherever it is cut, behind interim ones and in place of an earlier one.
+#[test]
+fn a_head_is_transcribed() {
+    let stream = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n\
+        HTTP/1.1 404 Not Found\r\nServer:  x \r\nContent-Length: 2\r\nX-Long: one\r\n \t two\r\nVary:\r\n\r\nno";
+    let texts = [("Server", "x"), ("Content-Length", "2"), ("X-Long", "one two"), ("Vary", "")];
+    let fields = texts.map(|(name, value)| (name.as_bytes().to_vec(), value.as_bytes().to_vec())).to_vec();
+    let expected = Transcript { status: 404, fields };
+    let mut memo = HeadMemo::default();
+    memo.transcribe();
+    assert_eq!(memo.transcript(), None);
+    for cut in 1..stream.len() {
+        let mut reader = Reader::new();
+        reader.begin(false);
+        for mut input in [&stream[..cut], &stream[cut..]] {
+            while reader.next(&mut memo, &mut input).is_ok_and(|event| event != Event::NeedMore) {}
+        }
+        assert_eq!(memo.transcript().as_ref(), Some(&expected), "cut at {cut}");
+    }
 }
 
 #[test]

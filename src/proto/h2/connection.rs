@@ -6,7 +6,7 @@ use super::frame::{self, Header, STREAM_MASK, flag, kind, setting};
 use super::request::{DEFAULT_TABLE, Request};
 use super::streams::{Phase, Stream, Streams};
 use super::violation::{ErrorCode, StreamViolation, Violation};
-use crate::proto::exchange::{Failure, Responses};
+use crate::proto::exchange::{Failure, Responses, Transcript};
 use crate::proto::hpack::{self, Decoder, Kind};
 
 /// What this side tells the server, and how far it goes.
@@ -171,6 +171,16 @@ impl<T: Default + Clone> Connection<T> {
             goaway: None,
             idle_frames: 0,
         }
+    }
+
+    /// Heads are kept in words from now on: to be called before anything is received.
+    pub fn transcribe(&mut self) {
+        self.decoder.transcribe();
+    }
+
+    /// The last head of a final response in words, where that is wanted.
+    pub fn transcript(&self) -> Option<&Transcript> {
+        self.decoder.transcript()
     }
 
     /// Bytes to be sent; the caller takes them out.

@@ -11,7 +11,7 @@ use super::request::Request;
 use super::session::{Receiver, Session, Streams};
 use super::stream::Stream;
 use super::violation::{ErrorCode, Violation};
-use crate::proto::exchange::{Failure, Responses};
+use crate::proto::exchange::{Failure, Responses, Transcript};
 use crate::proto::qpack;
 use crate::proto::quic::{self, ApplicationError, varint};
 use crate::time::Instant;
@@ -87,6 +87,16 @@ impl<T: Default> Connection<T> {
         let decoder_stream = quic.open_uni(&stream_type(role::QPACK_DECODER));
         let session = Session::new(config.qpack);
         Ok(Self { most: config.most, quic, session, decoder_stream, told: false })
+    }
+
+    /// Heads are kept in words from now on: to be called before anything is received.
+    pub fn transcribe(&mut self) {
+        self.session.decoder.transcribe();
+    }
+
+    /// The last head of a final response in words, where that is wanted.
+    pub fn transcript(&self) -> Option<&Transcript> {
+        self.session.decoder.transcript()
     }
 
     /// The connection below.

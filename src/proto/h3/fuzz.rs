@@ -20,7 +20,10 @@ pub fn fuzz_streams(data: &[u8]) {
     let expected = transcript(setup, records, usize::MAX);
     for step in [1, 2, 3, 7] {
         let cut = transcript(setup, records, step);
-        assert_eq!(cut.outcome, expected.outcome, "in pieces of {step}");
+        // A dynamic table holds a stream back until the table has grown. Where both it and the encoder's
+        // stream break a rule, which is met first is a matter of how much of the latter came at once.
+        let either = setup & 1 << 4 != 0 && cut.outcome.is_err() && expected.outcome.is_err();
+        assert!(either || cut.outcome == expected.outcome, "in pieces of {step}: {cut:?} or {expected:?}");
         // After a violation it is a matter of how much came before what else was seen to.
         assert!(cut.outcome.is_err() || cut == expected, "in pieces of {step}: {cut:?} or {expected:?}");
     }

@@ -691,6 +691,15 @@ fn record() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
+/// A stream that waits for the table breaks one rule, the encoder's stream another behind the insertion that
+/// it waits for: which is named depends on how the latter is cut, and nothing else does.
+#[test]
+fn two_violations_at_once() {
+    let blocked = [0, 8, 1, 3, 2, 0, 128, 7, 1, 0];
+    let encoder = [8, 18, 2, 63, 189, 1, 216, 3, 52, 49, 56, 2, 63, 189, 1, 216, 3, 52, 49, 56];
+    fuzz_streams(&[&[209], &blocked[..], &encoder[..]].concat());
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 

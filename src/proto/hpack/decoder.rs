@@ -7,7 +7,9 @@ use super::{
     section::Audit,
     string,
     table::{self, DynamicTable},
+    texts::Texts,
 };
+use crate::proto::exchange::Transcript;
 
 /// The decoding side of a connection.
 ///
@@ -28,6 +30,8 @@ pub struct Decoder {
     scratch: Vec<u8>,
     /// The last block of each [`Kind`].
     memos: [Memo; 2],
+    /// What blocks say in words, once that is wanted.
+    texts: Option<Box<Texts>>,
 }
 
 impl Decoder {
@@ -47,7 +51,19 @@ impl Decoder {
             list_limit,
             scratch: Vec::new(),
             memos: [Memo::default(), Memo::default()],
+            texts: None,
         }
+    }
+
+    /// From now on every block is read, none is recognised, and heads are kept in words. To be called before
+    /// the first block.
+    pub fn transcribe(&mut self) {
+        self.texts = Some(Box::default());
+    }
+
+    /// The last head of a final response, where that is wanted.
+    pub fn transcript(&self) -> Option<&Transcript> {
+        self.texts.as_ref()?.head()
     }
 
     /// The peer acknowledged the SETTINGS. When they made the table smaller, its next block has to
@@ -83,6 +99,7 @@ impl Decoder {
         let mut audit = Audit::new(kind, self.list_limit);
         let mut independent = !resized;
         while !input.is_empty() {
+            let start = input;
             let line = self.line(&mut input)?;
             audit.add(&line.field)?;
             independent &= !line.dynamic;
@@ -90,8 +107,16 @@ impl Decoder {
                 self.table.insert(line.field);
                 self.memos[kind as usize].insertions.push(line.field);
             }
+            if let Some(texts) = &mut self.texts {
+                let representation = &start[..start.len() - input.len()];
+                texts.line(representation, line.inserted, self.table.len());
+            }
         }
         let section = audit.finish();
+        if let Some(texts) = &mut self.texts {
+            texts.finish(kind, section.status);
+            return Ok(section);
+        }
 
         let validity = if independent {
             Validity::Always

@@ -27,6 +27,7 @@ pub(in crate::proto) mod string;
 pub(in crate::proto) mod table;
 #[cfg(test)]
 mod tests;
+pub(in crate::proto) mod texts;
 
 pub use decoder::Decoder;
 pub use encoder::{RequestBlock, encode_request, table_size_update};

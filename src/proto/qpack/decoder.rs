@@ -3,10 +3,12 @@
 
 use super::QpackError;
 use super::table::{self, Table};
+use crate::proto::exchange::Transcript;
 use crate::proto::hpack::field::{Field, Name};
 use crate::proto::hpack::integer::{self, IntegerError};
 use crate::proto::hpack::section::Audit;
 use crate::proto::hpack::string::{self, StringError};
+use crate::proto::hpack::texts::{self, Text, Texts};
 use crate::proto::hpack::{Kind, Section};
 
 /// What this side lets the peer's encoder do; 0 by default, so that nothing ever waits.
@@ -39,6 +41,8 @@ pub struct Decoder {
     out: Vec<u8>,
     /// The last section of each [`Kind`].
     memos: [Memo; 2],
+    /// What sections say in words, once that is wanted.
+    texts: Option<Box<Texts>>,
 }
 
 /// What became of a field section.
@@ -65,7 +69,19 @@ impl Decoder {
             scratch: Vec::new(),
             out: Vec::new(),
             memos: [Memo::default(), Memo::default()],
+            texts: None,
         }
+    }
+
+    /// From now on every section is read, none is recognised, and heads are kept in words, but for lines that
+    /// refer to the dynamic table, which has no words.
+    pub fn transcribe(&mut self) {
+        self.texts = Some(Box::default());
+    }
+
+    /// The last head of a final response, where that is wanted.
+    pub fn transcript(&self) -> Option<&Transcript> {
+        self.texts.as_ref()?.head()
     }
 
     /// What the peer's encoder may do.
@@ -112,16 +128,27 @@ impl Decoder {
         }
         let mut audit = Audit::new(kind, self.list_limit);
         while !input.is_empty() {
+            let start = input;
             let field = self.line(&mut input, prefix)?;
             if audit.add(&field).is_err() {
                 return Ok(Decoded::TooLarge);
+            }
+            if let Some(texts) = &mut self.texts
+                && let Some(text) = text(start)
+            {
+                texts.push(text);
             }
         }
         let section = audit.finish();
         if prefix.required > 0 {
             self.acknowledge(stream, prefix.required);
         }
-        self.memos[kind as usize].learn(block, section, prefix.required, self.table.generation());
+        match &mut self.texts {
+            Some(texts) => texts.finish(kind, section.status),
+            None => {
+                self.memos[kind as usize].learn(block, section, prefix.required, self.table.generation());
+            }
+        }
         Ok(Decoded::Section(section))
     }
 
@@ -423,6 +450,22 @@ impl Memo {
             (self.section, self.required, self.generation) = (section, required, generation);
         }
     }
+}
+
+/// What the representation at the front of `input` says, if it does not refer to the dynamic table (RFC 9204
+/// §4.5.2, §4.5.4, §4.5.6). It was found to be right before.
+fn text(mut input: &[u8]) -> Option<Text> {
+    let indexed = |prefix: u32, input: &mut &[u8]| {
+        let index = usize::try_from(integer::decode(prefix, input).ok()?).ok()?;
+        table::STATIC.get(index).map(texts::owned)
+    };
+    let name = match *input.first()? {
+        first @ 0x80.. => return if first & 0x40 != 0 { indexed(6, &mut input) } else { None },
+        first @ 0x40..0x80 if first & 0x10 != 0 => indexed(4, &mut input)?.0,
+        0x20..0x40 => texts::literal(3, &mut input)?,
+        _ => return None,
+    };
+    Some((name, texts::literal(7, &mut input)?))
 }
 
 /// A literal name and its length, which 32 bits hold.

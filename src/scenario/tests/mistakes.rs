@@ -113,7 +113,7 @@ fn use_without_a_servers_folder_says_where_it_was_looked_for() {
     let error = check(Path::new("/x/a.toml"), &alone, &machine(), &Overrides::default());
     assert_eq!(
         error.unwrap_err().to_string(),
-        "/x/a.toml:38:7: server[1].use: no folder above the scenario holds `servers/`; make \
+        "/x/a.toml:39:7: server[1].use: no folder above the scenario holds `servers/`; make \
          `servers/nginx/server.toml`, or describe the server here"
     );
 }
@@ -373,6 +373,55 @@ const CONNECTION_MISTAKES: &[(&str, &str, Option<&str>)] = &[
         "",
         "kind = \"closed-loop\"\nprotocol = \"h2\"\ncells = [\"1x1\"]\npacing = true",
         Some(".pacing: is about QUIC, and the section has no h3; leave it out"),
+    ),
+    (
+        "",
+        "kind = \"closed-loop\"\nprotocol = \"h2\"\ncells = [\"1x1\"]\nruns = true\n\
+         headers = { Accept-Encoding = \"gzip\", x-a = \"\" }",
+        None,
+    ),
+    (
+        "",
+        "kind = \"closed-loop\"\nprotocol = \"h2\"\ncells = [\"1x1\"]\nheaders = { \"two words\" = \"x\" }",
+        Some(".headers.two words: header name \"two words\" is not a token; use letters, digits and `-`"),
+    ),
+    (
+        "",
+        "kind = \"closed-loop\"\nprotocol = \"h2\"\ncells = [\"1x1\"]\nheaders = { x-a = \"one\\ntwo\" }",
+        Some(".headers.x-a: value of header x-a holds a line break or another control character; remove it"),
+    ),
+    (
+        "",
+        "kind = \"closed-loop\"\nprotocol = \"h1s\"\ncells = [\"1x1\"]\nheaders = { Transfer-Encoding = \"gzip\" }",
+        Some(
+            ".headers.Transfer-Encoding: header Transfer-Encoding would break the framing; remove it, bodies are \
+                 sent with Content-Length",
+        ),
+    ),
+    (
+        "",
+        "kind = \"ratio\"\nprotocols = [\"h2\", \"h1s\"]\ncells = [\"1x1\"]\nheaders = { Connection = \"close\" }",
+        Some(
+            ".headers.Connection: header connection manages an HTTP/1.1 connection and has no meaning here; \
+                 remove it",
+        ),
+    ),
+    (
+        "",
+        "kind = \"closed-loop\"\nprotocol = \"h2\"\ncells = [\"1x1\"]\nheaders = { te = \"trailers\", TE = \"trailers\" }",
+        Some(
+            ".headers.te: header te is given twice, in another case; field names have none, so leave one out",
+        ),
+    ),
+    (
+        "",
+        "kind = \"closed-loop\"\nprotocol = \"h2\"\ncells = [\"1x1\"]\nheaders = [\"Accept-Encoding: br\"]",
+        Some(".headers: an array where a table belongs; write it like `{ NAME = \"value\" }`"),
+    ),
+    (
+        "",
+        "kind = \"closed-loop\"\nprotocol = \"h2\"\ncells = [\"1x1\"]\nruns = \"yes\"",
+        Some(".runs: a string where a boolean belongs; write `true` or `false`"),
     ),
 ];
 

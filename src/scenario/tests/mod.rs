@@ -4,13 +4,14 @@ use std::io::{Error, ErrorKind};
 use std::path::Path;
 
 use super::*;
-use crate::results::{Protocol, Resumption, SectionKind, SocketMode, WaitMode};
+use crate::results::{Protocol, Resumption, SectionKind, ServerOrder, SocketMode, WaitMode};
 use crate::time::Span;
 
 mod mistakes;
 mod overriding;
 mod reference;
 mod robustness;
+mod variants;
 
 /// Two cores without siblings, the limits of a usual distribution.
 pub(super) fn machine() -> Machine {
@@ -92,6 +93,7 @@ unstable_above = 0.05
 wait = "poll"
 socket = "shared"
 pacing = true
+order = "abba"
 
 [pin]
 servers = [1]
@@ -166,6 +168,7 @@ fn a_full_scenario_becomes_what_it_says() {
             wait: WaitMode::Poll,
             socket: SocketMode::Shared,
             pacing: true,
+            order: ServerOrder::Abba,
         }
     );
     assert_eq!(scenario.pin, Pin { servers: vec![1], generator: vec![0], workers: 2, generator_threads: 1 });

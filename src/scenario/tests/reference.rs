@@ -53,9 +53,10 @@ fn the_reference_has_the_defaults_of_run() {
         ("wait", "auto".to_owned()),
         ("socket", "per-connection".to_owned()),
         ("pacing", default.pacing.to_string()),
+        ("order", "rotate".to_owned()),
     ]);
     assert_eq!((default.percentiles, default.wait), (vec![50.0, 99.0], WaitMode::Auto));
-    assert_eq!(default.socket, SocketMode::PerConnection);
+    assert_eq!((default.socket, default.order), (SocketMode::PerConnection, ServerOrder::Rotate));
     let rows = rows("## `[run]`");
     let documented: BTreeMap<&str, String> =
         rows.iter().map(|row| (row[0].as_str(), row[2].clone())).collect();
