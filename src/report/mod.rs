@@ -13,6 +13,7 @@ mod render;
 mod rounds;
 mod terminal;
 mod text;
+mod tools;
 mod view;
 
 pub use load::measurement;

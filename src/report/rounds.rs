@@ -2,7 +2,7 @@
 
 use super::grid;
 use super::text::{self, MISSING, Side, escape, table};
-use crate::results::{CellStatus, Requests, Results, RoundRecord, SectionRecord, histogram, stats};
+use crate::results::{CellStatus, Results, RoundRecord, SectionRecord, histogram, stats};
 use crate::units::group_thousands;
 
 /// The tables, as Markdown under a heading of their own; nothing for a run without rounds.
@@ -36,24 +36,28 @@ fn row(name: &str, round: &RoundRecord) -> Vec<String> {
     let show = |figure: Option<f64>, as_text: fn(f64) -> String| figure.map_or_else(missing, as_text);
     let m = round.measurement.as_ref();
     let server = round.server.as_ref();
-    let latency = |percentile: f64| {
-        let latency = m?.latency_us.as_ref()?;
-        histogram::percentile(latency, percentile).ok()
+    // A generator run as a command says what it says; there is no histogram behind it.
+    let said = round.external.as_ref();
+    let latency = |percentile: f64| match m {
+        Some(m) => histogram::percentile(m.latency_us.as_ref()?, percentile).ok(),
+        None if percentile == 100.0 => said?.latency_max_us,
+        None => said?.latency_us.get(&stats::percentile_key(percentile)).copied(),
     };
-    let count = |read: fn(&Requests) -> u64| m.map_or_else(missing, |m| group_thousands(read(&m.requests)));
+    let count =
+        |measured: Option<u64>, said: Option<u64>| measured.or(said).map_or_else(missing, group_thousands);
     vec![
         escape(name),
         round.round.to_string(),
         (round.session + 1).to_string(),
-        show(m.and_then(|m| m.requests_per_second), text::rate),
+        show(m.map_or_else(|| said?.requests_per_second, |m| m.requests_per_second), text::rate),
         show(latency(50.0), text::millis),
         show(latency(90.0), text::millis),
         show(latency(99.0), text::millis),
         show(latency(99.9), text::millis),
         show(latency(100.0), text::millis),
-        count(|r| r.ok),
-        count(|r| r.failed),
-        count(|r| r.unfinished),
+        count(m.map(|m| m.requests.ok), said.and_then(|said| said.ok)),
+        count(m.map(|m| m.requests.failed), said.and_then(|said| said.failed)),
+        count(m.map(|m| m.requests.unfinished), None),
         show(server.and_then(|s| s.cpu_us_per_request), text::micros),
         show(server.and_then(|s| s.cpus_busy), text::percent),
         show(m.and_then(stats::generator_busy), text::percent),

@@ -7,6 +7,7 @@ use super::grid::{self, Blank, Grid, Runs, Sheet, Shown, Tie};
 use super::marks::{self, Mark};
 use super::picture::{self, Picture};
 use super::text::{self, MISSING, Side, code, escape, table};
+use super::tools::{self, Told};
 use super::{notes, quoted};
 use crate::results::{
     BUSY_LOAD, CellRecord, Environment, Protocol, Results, Resumption, SectionKind, SectionRecord,
@@ -29,6 +30,14 @@ pub(super) struct View {
     sections: Vec<SectionView>,
     /// `None` when no server was planned.
     servers: Option<String>,
+    /// What came of the servers' gates.
+    gates: Vec<BlankView>,
+    /// How load generators that are compared were called; `None` without any.
+    generators: Option<String>,
+    /// Figures of probes; `None` without any.
+    probes: Option<String>,
+    /// Why some of them are missing.
+    probe_problems: Vec<BlankView>,
     legend: Vec<String>,
     notes: Vec<String>,
     expect: String,
@@ -84,7 +93,8 @@ struct PairView {
 
 #[derive(Serialize)]
 struct TableView {
-    protocol: &'static str,
+    /// What tells it from the other tables of the section.
+    heading: String,
     figures: String,
     /// What shows the pictures of the figures.
     pictures: Vec<String>,
@@ -129,8 +139,8 @@ pub(super) fn view(results: &Results, placement: Placement<'_>) -> View {
     let mut pictures = Vec::new();
     let sections = (1..).zip(&results.sections);
     let sections = sections.map(|(number, section)| {
-        section_view(results, section, &mut |sheet| {
-            let new = picture::of_sheet(sheet, &sheet_name(number, section, sheet));
+        section_view(results, section, &mut |sheet, of_several| {
+            let new = picture::of_sheet(sheet, &sheet_name(number, of_several, &section.title));
             let shown = new.iter().enumerate().map(|(n, picture)| match placement {
                 Placement::Files(folder) => picture.embedded(folder),
                 Placement::Within => placeholder(pictures.len() + n),
@@ -152,6 +162,10 @@ pub(super) fn view(results: &Results, placement: Placement<'_>) -> View {
         settings: pairs("Setting", settings(results)),
         sections,
         servers: (!results.servers.is_empty()).then(|| servers(results)),
+        gates: tools::gates(results).into_iter().map(told_view).collect(),
+        generators: tools::generators(results),
+        probes: tools::probes(results),
+        probe_problems: tools::probe_problems(results).into_iter().map(told_view).collect(),
         legend: legend(results),
         notes: notes::notes(results),
         expect: escape(&results.settings.expect),
@@ -159,16 +173,11 @@ pub(super) fn view(results: &Results, placement: Placement<'_>) -> View {
     }
 }
 
-/// `2-http-2-over-tls-h2`: a table by number and title of its section, and its protocol where there is
-/// one for each of several.
-fn sheet_name(number: usize, section: &SectionRecord, sheet: &Sheet<'_>) -> String {
-    let mut parts = vec![number.to_string(), picture::slug(&section.title)];
-    if let [only] = sheet.protocols()
-        && section.cells.iter().any(|cell| cell.protocol != *only)
-    {
-        parts.push(only.name().into());
-    }
-    parts.retain(|part| !part.is_empty());
+/// `2-http-2-over-tls`, or `2-1-http-2-over-tls`: a table by the number of its section, its own number where
+/// it is one of several, and the title.
+fn sheet_name(section: usize, sheet: Option<usize>, title: &str) -> String {
+    let numbers = [Some(section), sheet].into_iter().flatten().map(|number| number.to_string());
+    let parts: Vec<String> = numbers.chain([picture::slug(title)]).filter(|part| !part.is_empty()).collect();
     parts.join("-")
 }
 
@@ -206,7 +215,9 @@ fn notices(results: &Results) -> Vec<String> {
 
 fn session_line(results: &Results, number: u32, session: &Session) -> String {
     let rounds = results.sections.iter().flat_map(|s| &s.cells).flat_map(|c| &c.rounds);
-    let measured = rounds.filter(|r| r.session == number - 1 && r.measurement.is_some()).count();
+    let measured = rounds
+        .filter(|r| r.session == number - 1 && (r.measurement.is_some() || r.external.is_some()))
+        .count();
     let end = session
         .finished_at
         .as_deref()
@@ -252,6 +263,10 @@ fn environment(results: &Results) -> Vec<(String, String)> {
         let of = server.revision.as_deref().map(|commit| format!(", built from commit {}", escape(commit)));
         rows.push((escape(&server.label), version + &of.unwrap_or_default()));
     }
+    for generator in &results.generators {
+        let version = generator.version.as_deref().map_or_else(|| MISSING.into(), escape);
+        rows.push((format!("{} (generator)", escape(&generator.label)), version));
+    }
     rows.push(("Load generator".into(), generator(results)));
     rows
 }
@@ -291,6 +306,11 @@ fn settings(results: &Results) -> Vec<(String, String)> {
         let place = if udp { "host and port" } else { "listener" };
         rows.push(("Ratios", format!("{what} over each of two protocols of one {place}; {of}")));
     }
+    if kind(SectionKind::Generators) {
+        let what =
+            format!("median of {} x {} runs, each a command of its own", s.rounds, seconds(s.duration_s));
+        rows.push(("Generators", format!("{what}; {}", cells(results, SectionKind::Generators))));
+    }
     if kind(SectionKind::Setup) {
         let what = format!("median of {} windows, each request on a fresh connection", s.rounds);
         rows.push(("Connection set-up", format!("{what}; {}", setup_limits(results))));
@@ -308,7 +328,9 @@ fn settings(results: &Results) -> Vec<(String, String)> {
     if s.order == ServerOrder::Abba {
         rows.push(("Order of servers", "every second round goes back the way of the one before it".into()));
     }
-    rows.push(("Waiting of the generator", waiting(results)));
+    if results.sections.iter().any(|section| section.kind != SectionKind::Generators) {
+        rows.push(("Waiting of the generator", waiting(results)));
+    }
     rows.push(("Machine load", machine_load(results)));
     if !results.overrides.is_empty() {
         let list: Vec<String> = results.overrides.iter().map(|phrase| escape(phrase)).collect();
@@ -455,7 +477,7 @@ fn machine_load(results: &Results) -> String {
 fn section_view(
     results: &Results,
     section: &SectionRecord,
-    illustrate: &mut dyn FnMut(&Sheet<'_>) -> Vec<String>,
+    illustrate: &mut dyn FnMut(&Sheet<'_>, Option<usize>) -> Vec<String>,
 ) -> SectionView {
     let sheets = grid::sheets(results, section);
     let protocols: Vec<Protocol> = sheets.iter().flat_map(Sheet::protocols).copied().collect();
@@ -484,24 +506,31 @@ fn section_view(
             _ => None,
         },
         headers: headers(section),
-        tables: sheets.iter().map(|sheet| table_view(results, sheet, illustrate(sheet))).collect(),
+        tables: (1..)
+            .zip(&sheets)
+            .map(|(n, sheet)| {
+                let of_several = (sheets.len() > 1).then_some(n);
+                table_view(results, sheet, illustrate(sheet, of_several))
+            })
+            .collect(),
     }
 }
 
 fn table_view(results: &Results, sheet: &Sheet<'_>, pictures: Vec<String>) -> TableView {
+    let of = sheet.of();
     TableView {
-        protocol: sheet.protocols().first().map_or(MISSING, |protocol| protocol.prose()),
-        figures: grid_table(&sheet.figures()),
+        heading: escape(sheet.heading()),
+        figures: grid_table(&sheet.figures(), of),
         pictures,
-        background: sheet.background().as_ref().map(grid_table),
-        quic: sheet.health().as_ref().map(grid_table),
+        background: sheet.background().as_ref().map(|grid| grid_table(grid, of)),
+        quic: sheet.health().as_ref().map(|grid| grid_table(grid, of)),
         idle: idle(sheet),
         footnotes: footnotes(results, sheet),
         ties: ties(sheet),
         even: even(sheet),
         blanks: sheet.blanks().iter().map(blank_view).collect(),
         answers: answers(sheet),
-        runs: sheet.runs().map(|runs| runs_view(&runs)),
+        runs: sheet.runs().map(|runs| runs_view(&runs, of)),
     }
 }
 
@@ -518,20 +547,20 @@ fn answers(sheet: &Sheet<'_>) -> Option<String> {
     (!each.is_empty()).then(|| each.join("; "))
 }
 
-fn runs_view(runs: &Runs) -> RunsView {
+fn runs_view(runs: &Runs, of: &str) -> RunsView {
     let rows = |grid: &Grid| grid.groups.iter().map(|group| group.rows.len()).sum::<usize>();
     RunsView {
-        rounds: grid_table(&runs.rounds),
-        over: (rows(&runs.over) > 0).then(|| grid_table(&runs.over)),
+        rounds: grid_table(&runs.rounds, of),
+        over: (rows(&runs.over) > 0).then(|| grid_table(&runs.over, of)),
         missing: runs.missing.iter().map(|line| escape(&text::cut(line, REASON_LIMIT))).collect(),
         folded: rows(&runs.rounds) > OPEN_ROWS,
     }
 }
 
-/// A grid as Markdown: a measure's name stands in the first row of its group.
-fn grid_table(grid: &Grid) -> String {
+/// A grid as Markdown, its rows of servers or whatever `of` says: a measure's name stands in the first row of its group.
+fn grid_table(grid: &Grid, of: &str) -> String {
     let named = grid.groups.iter().any(|group| !group.title.is_empty());
-    let mut header = vec![("Server".to_owned(), Side::Left)];
+    let mut header = vec![(of.to_owned(), Side::Left)];
     if named {
         header.insert(0, (String::new(), Side::Left));
     }
@@ -565,7 +594,12 @@ fn footnotes(results: &Results, sheet: &Sheet<'_>) -> Vec<String> {
             .collect();
         (!cells.is_empty()).then(|| format!("{} {}: {}.", mark.sign(), mark.name(), cells.join("; ")))
     };
-    Mark::ALL.into_iter().filter_map(note).collect()
+    let gates: Vec<String> = sheet
+        .gates_failed()
+        .map(|server| format!("{}: {}", escape(&server.label), escape(&marks::gate_reason(server))))
+        .collect();
+    let gates = (!gates.is_empty()).then(|| format!("{} gate failed: {}.", marks::GATE, gates.join("; ")));
+    Mark::ALL.into_iter().filter_map(note).chain(gates).collect()
 }
 
 fn ties(sheet: &Sheet<'_>) -> Option<String> {
@@ -599,18 +633,20 @@ fn even(sheet: &Sheet<'_>) -> Option<String> {
     (!names.is_empty()).then(|| names.join("; "))
 }
 
+fn told_view((text, log_tail): Told<'_>) -> BlankView {
+    let last = &log_tail[log_tail.len().saturating_sub(LOG_LINES)..];
+    BlankView { text, log: (!last.is_empty()).then(|| indent(&text::fenced(last))) }
+}
+
 fn blank_view(blank: &Blank<'_>) -> BlankView {
-    let last = &blank.log_tail[blank.log_tail.len().saturating_sub(LOG_LINES)..];
-    BlankView {
-        text: format!(
-            "**{}**, {}: {}: {}",
-            escape(blank.label),
-            blank.cells,
-            blank.shows,
-            escape(&text::cut(&blank.reason, REASON_LIMIT))
-        ),
-        log: (!last.is_empty()).then(|| indent(&text::fenced(last))),
-    }
+    let text = format!(
+        "**{}**, {}: {}: {}",
+        escape(blank.label),
+        blank.cells,
+        blank.shows,
+        escape(&text::cut(&blank.reason, REASON_LIMIT))
+    );
+    told_view((text, blank.log_tail))
 }
 
 /// Two spaces before each line: a block inside a list item.
@@ -633,6 +669,9 @@ fn legend(results: &Results) -> Vec<String> {
         .flat_map(|section| grid::sheets(results, section))
         .flat_map(|sheet| sheet.blanks().into_iter().map(|blank| blank.shows).collect::<Vec<_>>())
         .collect();
+    if results.servers.iter().any(marks::gate_failed) {
+        legend.push(format!("{} {}.", marks::GATE, marks::GATE_MEANING));
+    }
     for (shows, meaning) in [
         (MISSING, "`n/a`: a tool the server needs is absent, or the figure does not exist."),
         ("FAIL", "`FAIL`: the server did not complete the cell, or not over the protocol asked for."),

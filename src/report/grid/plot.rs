@@ -1,11 +1,11 @@
 //! Owns what the pictures of a table show: its figures as bars, and the distributions behind its
 //! latencies as curves.
 
-use super::{Column, Sheet, Shown, blank, ratio, spread, value};
+use super::{Column, Row, Sheet, Shown, blank, ratio, spread, value};
 use crate::report::marks::{self, Figure, Mark, SetupTime};
-use crate::report::picture::{Bar, BarPanel, Bars, Curve, CurvePanel, Curves, Group, Row, percentiles};
-use crate::report::text;
-use crate::results::{CellRecord, Latency, Measurement, SectionKind, ServerRecord, histogram};
+use crate::report::picture::{self, Bar, BarPanel, Bars, Curve, CurvePanel, Curves, percentiles};
+use crate::report::text::{self, MISSING};
+use crate::results::{CellRecord, Latency, Measurement, SectionKind, histogram};
 
 impl Sheet<'_> {
     /// Its figures as bars.
@@ -20,28 +20,31 @@ impl Sheet<'_> {
             SectionKind::Handshake => {
                 [("conn/s", Figure::Connections), ("CPU µs/conn", Figure::CpuPerConnection)]
             }
-            SectionKind::ClosedLoop | SectionKind::Ratio | SectionKind::Generators => {
+            SectionKind::Generators => {
+                [("req/s", Figure::Rate), ("generator CPU µs/req", Figure::GeneratorCpu)]
+            }
+            SectionKind::ClosedLoop | SectionKind::Ratio => {
                 [("req/s", Figure::Rate), ("CPU µs/req", Figure::Cpu)]
             }
         };
         let tables = measures.map(|(title, figure)| (figure, self.group(title, figure)));
-        let groups = self.columns.iter().enumerate().map(|(at, column)| Group {
+        let groups = self.columns.iter().enumerate().map(|(at, column)| picture::Group {
             title: column.title.clone(),
             rows: self
-                .servers
+                .rows
                 .iter()
                 .enumerate()
-                .map(|(row, server)| {
-                    let cell = self.cell(server, column);
+                .map(|(n, row)| {
+                    let cell = self.cell(*row, column);
                     let bar =
-                        |(figure, table): &(Figure, super::Group)| bar(cell, *figure, &table.rows[row].1[at]);
-                    self.row(server, tables.iter().map(bar).collect())
+                        |(figure, table): &(Figure, super::Group)| bar(cell, *figure, &table.rows[n].1[at]);
+                    self.bars_of(*row, tables.iter().map(bar).collect())
                 })
                 .collect(),
         });
         let findings = measures.map(|(title, figure)| self.finding(title, figure));
         Bars {
-            title: format!("{}: {} and {}", self.short_heading(), measures[0].0, measures[1].0),
+            title: format!("{}: {} and {}", self.short_title(), measures[0].0, measures[1].0),
             description: format!("{}. {}.", self.subject(), findings.join(". ")),
             panels: measures
                 .map(|(title, figure)| BarPanel {
@@ -55,7 +58,8 @@ impl Sheet<'_> {
         }
     }
 
-    /// The distributions behind its latencies as curves; `None` without any.
+    /// The distributions behind its latencies as curves; `None` without any. Other generators than this
+    /// tool's tell some percentiles at most.
     pub(in crate::report) fn curves(&self) -> Option<Curves> {
         let (what, figure, read): (_, _, fn(&Measurement) -> Option<&Latency>) = match self.section.kind {
             SectionKind::Handshake => {
@@ -64,9 +68,10 @@ impl Sheet<'_> {
             SectionKind::Setup => {
                 ("time from the connect to the answer", Figure::Latency(99.0), |m| m.latency_us.as_ref())
             }
-            SectionKind::ClosedLoop | SectionKind::Ratio | SectionKind::Generators => {
+            SectionKind::ClosedLoop | SectionKind::Ratio => {
                 ("latency", Figure::Latency(99.0), |m| m.latency_us.as_ref())
             }
+            SectionKind::Generators => return None,
         };
         let panels: Vec<CurvePanel> =
             self.columns.iter().map(|column| self.panel(column, figure, read)).collect();
@@ -74,14 +79,14 @@ impl Sheet<'_> {
             return None;
         }
         Some(Curves {
-            title: format!("{}: {what} by percentile", self.short_heading()),
+            title: format!("{}: {what} by percentile", self.short_title()),
             description: format!(
                 "{}: {what} up to the 99.99th percentile. {}.",
                 self.subject(),
                 self.finding("p99 (ms)", figure)
             ),
             unit: "ms, log scale",
-            legend: self.servers.iter().map(|server| (server.label.clone(), self.series(server))).collect(),
+            legend: self.rows.iter().map(|row| (row.name(), self.series(*row))).collect(),
             panels,
             paired: self.section.kind == SectionKind::Ratio,
         })
@@ -94,23 +99,23 @@ impl Sheet<'_> {
         read: fn(&Measurement) -> Option<&Latency>,
     ) -> CurvePanel {
         let mut panel = CurvePanel { title: column.title.clone(), curves: vec![], words: vec![] };
-        for server in &self.servers {
-            let cell = self.cell(server, column);
+        for row in &self.rows {
+            let cell = self.cell(*row, column);
             match cell.and_then(|cell| millis(cell, read)) {
                 Some(millis) => {
                     let shown = self.shown(cell, figure);
                     panel.curves.push(Curve {
-                        series: self.series(server),
+                        series: self.series(*row),
                         millis,
                         dashed: shown.marks.contains(&Mark::Starved),
                         marks: marks::signs(&shown.marks),
                     });
                 }
                 None => {
-                    let word = self.shown(cell, figure).text;
+                    let word = cell.and_then(|cell| blank(cell.summary.verdict)).unwrap_or(MISSING);
                     match panel.words.iter_mut().find(|(known, _)| *known == word) {
-                        Some((_, labels)) => labels.push(server.label.clone()),
-                        None => panel.words.push((word, vec![server.label.clone()])),
+                        Some((_, labels)) => labels.push(row.name()),
+                        None => panel.words.push((word, vec![row.name()])),
                     }
                 }
             }
@@ -118,39 +123,43 @@ impl Sheet<'_> {
         panel
     }
 
-    pub(super) fn row(&self, server: &ServerRecord, bars: Vec<Bar>) -> Row {
-        Row { label: server.label.clone(), series: self.series(server), bars }
+    pub(super) fn bars_of(&self, row: Row<'_>, bars: Vec<Bar>) -> picture::Row {
+        picture::Row { label: row.name(), series: self.series(row), bars }
     }
 
-    /// A server has the same colour in every picture of a report.
-    fn series(&self, server: &ServerRecord) -> usize {
-        self.results.servers.iter().position(|known| known.name == server.name).unwrap_or(0)
+    /// A server has the same colour in every picture of a report, and a generator has.
+    fn series(&self, row: Row<'_>) -> usize {
+        let servers = &self.results.servers;
+        let of_server = || servers.iter().position(|known| known.name == row.server.name);
+        row.generator.map(|index| index as usize).or_else(of_server).unwrap_or(0)
     }
 
-    /// Title of the section, with the protocol where it has a table for each of several.
-    pub(super) fn heading(&self) -> String {
-        let several = self.section.cells.iter().any(|cell| !self.protocols.contains(&cell.protocol));
-        match (several, &self.protocols[..]) {
-            (true, [only]) => format!("{}, {}", self.section.title, only.prose()),
-            _ => self.section.title.clone(),
+    /// Title of the section, with what tells it from the other tables of the section where there are any.
+    pub(super) fn whole_title(&self) -> String {
+        let others = self.section.cells.iter().any(|cell| !self.protocols.contains(&cell.protocol));
+        let title = &self.section.title;
+        if others || self.section.kind == SectionKind::Generators {
+            format!("{title}, {}", self.heading())
+        } else {
+            title.clone()
         }
     }
 
-    /// The heading, with room for what a picture says of it.
-    pub(super) fn short_heading(&self) -> String {
-        text::cut(&self.heading(), HEADING_LIMIT)
+    /// The title, with room for what a picture says of it.
+    pub(super) fn short_title(&self) -> String {
+        text::cut(&self.whole_title(), TITLE_LIMIT)
     }
 
     /// `HTTP/2 over TLS: 5 servers at 1 x 1, 10 x 10`.
     fn subject(&self) -> String {
         let columns: Vec<&str> = self.columns.iter().map(|column| column.title.as_str()).collect();
-        format!("{}: {} at {}", self.heading(), self.count(), columns.join(", "))
+        format!("{}: {} at {}", self.whole_title(), self.count(), columns.join(", "))
     }
 
     pub(super) fn count(&self) -> String {
-        match &self.servers[..] {
-            [only] => only.label.clone(),
-            many => format!("{} servers", many.len()),
+        match &self.rows[..] {
+            [only] => only.name(),
+            many => format!("{} {}s", many.len(), self.of().to_lowercase()),
         }
     }
 
@@ -182,7 +191,7 @@ pub(super) fn bar(cell: Option<&CellRecord>, figure: Figure, shown: &Shown) -> B
     let summary = cell.map(|cell| &cell.summary).filter(|summary| blank(summary.verdict).is_none());
     Bar {
         value: summary.and_then(|summary| value(summary, figure)),
-        spread: summary.and_then(|summary| spread(summary, figure)),
+        spread: cell.filter(|_| summary.is_some()).and_then(|cell| spread(cell, figure)),
         text: written(shown),
         best: shown.best,
         marked: !shown.marks.is_empty(),
@@ -205,8 +214,8 @@ fn millis(cell: &CellRecord, read: fn(&Measurement) -> Option<&Latency>) -> Opti
     Some(percentiles().take_while(carried).map(at).collect())
 }
 
-/// Characters of a heading before what a picture shows.
-const HEADING_LIMIT: usize = 60;
+/// Characters of a title before what a picture shows.
+const TITLE_LIMIT: usize = 60;
 const NANOS_PER_MILLI: f64 = 1e6;
 /// Samples beyond the last point of a curve; a percentile with fewer beyond it is chance.
 const SLOWER: f64 = 10.0;

@@ -27,7 +27,7 @@ pub(in crate::report) struct Panel {
     pub title: String,
     pub curves: Vec<Curve>,
     /// What stands in the place of a curve, with the servers it stands for: `FAIL`, `n/a`.
-    pub words: Vec<(String, Vec<String>)>,
+    pub words: Vec<(&'static str, Vec<String>)>,
 }
 
 /// One server in a cell.
