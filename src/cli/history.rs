@@ -8,6 +8,7 @@ use super::{Exit, print};
 use crate::compare::Metric;
 use crate::git::Repository;
 use crate::report::history::{Filter, History};
+use crate::report::picture::Theme;
 use crate::results::store;
 
 /// Follow figures of a report over the commits that touched it
@@ -19,9 +20,10 @@ use crate::results::store;
 Examples:
   bench history reports/HTTP_RESULTS.json --server nginx --cell 50x1
   bench history --section plaintext --server rust-hyper --cell 50x1 --metric cpu
+  bench history reports/HTTP_RESULTS.json --server nginx --cell 'h1 50x1' --svg nginx.svg
   bench history reports/HTTP_RESULTS.json --cell 'h1 50x1' --format json
 
-Exit codes: 0 done; 2 there is no such report, commit or cell.")]
+Exit codes: 0 done; 2 there is no such report, commit or cell, or the picture cannot be drawn.")]
 pub struct Args {
     /// The report's results file (JSON) [default: the one in the folder `reports`]
     #[arg(value_name = "REPORT.json")]
@@ -51,6 +53,14 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 50)]
     last: usize,
 
+    /// Also draw it: an SVG picture of at most 8 cells, lines broken where the conditions changed
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+
+    /// What page the picture is for
+    #[arg(long, value_name = "THEME", default_value = "light", requires = "svg")]
+    theme: Page,
+
     /// How to print it
     #[arg(long, value_name = "FORMAT", default_value = "md")]
     format: Format,
@@ -64,9 +74,17 @@ enum Format {
     Json,
 }
 
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+enum Page {
+    /// A light one
+    Light,
+    /// A dark one
+    Dark,
+}
+
 /// Runs the command.
 pub fn run(args: Args) -> Exit {
-    match history(&args) {
+    match history(&args).and_then(|history| draw(&args, &history).map(|()| history)) {
         Ok(history) => print(
             match args.format {
                 Format::Md => history.markdown(),
@@ -128,6 +146,23 @@ fn history(args: &Args) -> Result<History, String> {
     Ok(history)
 }
 
+/// Writes the picture, where one is asked for.
+fn draw(args: &Args, history: &History) -> Result<(), String> {
+    let Some(path) = &args.svg else { return Ok(()) };
+    if history.len() > PANELS {
+        return Err(format!(
+            "--svg draws at most {PANELS} cells and {} match; narrow them by --section, --server, --cell: there are {}",
+            history.len(),
+            history.known()
+        ));
+    }
+    let theme = match args.theme {
+        Page::Light => Theme::Light,
+        Page::Dark => Theme::Dark,
+    };
+    store::replace(path, history.picture().svg(theme).as_bytes()).map_err(|error| error.to_string())
+}
+
 /// The only results file in `reports`.
 fn only_report(repository: &Repository, commit: &str) -> Result<String, String> {
     let folder = repository.relative(Path::new("reports")).map_err(|error| error.to_string())?;
@@ -139,3 +174,6 @@ fn only_report(repository: &Repository, commit: &str) -> Result<String, String> 
         several => Err(format!("name one of {}", several.join(", "))),
     }
 }
+
+/// Cells that a picture has room for.
+const PANELS: usize = 8;

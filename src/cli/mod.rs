@@ -11,6 +11,7 @@ pub mod history;
 pub mod load;
 pub mod man;
 pub mod narrow;
+mod publish;
 pub mod report;
 pub mod run;
 mod sides;

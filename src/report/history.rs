@@ -4,6 +4,7 @@
 use serde::Serialize;
 
 use super::marks::{self, Figure, Mark};
+use super::picture::{self, Picture, Series};
 use super::text::{self, MISSING, Side, cut, escape, table};
 use crate::compare::{self, CellName, Difference, Fact, Metric};
 use crate::results::{CellRecord, Results, SectionRecord, Settings, stats};
@@ -229,6 +230,41 @@ impl History {
         }
     }
 
+    /// A picture with a panel for each cell: points joined, except across changed conditions.
+    pub fn picture(&self) -> Picture {
+        let scale = if matches!(self.metric, Metric::P50 | Metric::P99) { 1e3 } else { 1.0 };
+        let point = |point: &Point| {
+            let value = point.figure? / scale;
+            Some(picture::Point { value, spread: point.spread, marks: point.signs.clone() })
+        };
+        let panel = |line: &Line| picture::Panel {
+            title: format!(
+                "{} {}, {}: {}",
+                line.name.label,
+                line.name.cell,
+                line.name.section,
+                self.metric.title()
+            ),
+            points: line.points.iter().map(|at| at.as_ref().and_then(point)).collect(),
+        };
+        let broken = |(at, commit): (usize, &Commit)| (!commit.changed.is_empty()).then_some(at);
+        let title = format!("{} of {} over {} commits", self.metric.title(), self.report, self.commits.len());
+        picture::series(&Series {
+            description: format!(
+                "{title}, the oldest first; no line joins figures measured under other conditions"
+            ),
+            title,
+            labels: self.commits.iter().map(|commit| commit.hash.chars().take(LABEL).collect()).collect(),
+            breaks: self.commits.iter().enumerate().filter_map(broken).collect(),
+            panels: self.cells.iter().map(panel).collect(),
+        })
+    }
+
+    /// Number of cells that are followed.
+    pub fn len(&self) -> usize {
+        self.cells.len()
+    }
+
     /// All of it as JSON; `docs/comparing.md` explains it.
     pub fn json(&self) -> String {
         serde_json::to_string_pretty(self).expect("a history can be written as JSON") + "\n"
@@ -271,5 +307,7 @@ fn in_words(difference: &Difference) -> String {
     format!("{} from {} to {}", difference.key, difference.base, difference.head)
 }
 
+/// Characters of a hash below a picture.
+const LABEL: usize = 8;
 const SUBJECT_LIMIT: usize = 60;
 const TEXT_LIMIT: usize = 300;

@@ -91,6 +91,23 @@ fn the_json_has_every_commit_and_point() {
 }
 
 #[test]
+fn the_picture_is_broken_where_the_conditions_changed() {
+    let folder = repository();
+    let draw = |file: &str, more: &[&str]| {
+        let args = [&["--server", "rust", "--cell", "1x1", "--metric", "p99", "--svg", file], more].concat();
+        history(&folder, &args).assert().code(0).stdout(contains("conditions changed"));
+        std::fs::read_to_string(folder.path(file)).expect("it is drawn")
+    };
+    let svg = draw("a.svg", &[]);
+    assert!(svg.contains("class=\"break\"") && svg.contains("p99 (ms)") && svg.contains('†'), "{svg}");
+    assert!(!svg.contains("NaN"));
+    assert_eq!(svg, draw("b.svg", &[]));
+    assert_ne!(svg, draw("c.svg", &["--theme", "dark"]));
+    let into = history(&folder, &["--svg", "nosuch/x.svg"]).assert().code(2);
+    into.stderr(contains("nosuch/x.svg"));
+}
+
+#[test]
 fn commits_are_bounded_by_revision_and_number() {
     let folder = repository();
     for (args, count) in
