@@ -15,7 +15,7 @@ use std::path::PathBuf;
 
 use assert_cmd::Command;
 use bench::report::marks::{Candidate, Figure, Mark, SetupTime, marks, marks_of, may_win, winners};
-use bench::report::{markdown, terminal};
+use bench::report::{markdown, report, terminal};
 use bench::results::store::{load, save, to_json};
 use bench::results::*;
 use build::{cell, empty, lost_round, measured, section, server, session, settings, summarised, with_rounds};
@@ -512,20 +512,21 @@ fn the_command_renders_checks_and_says_what_differs() {
     let folder = tempfile::tempdir().unwrap();
     let (json, md) = (folder.path().join("X.json"), folder.path().join("X.md"));
     save(&json, &odd()).unwrap();
+    let markdown = |results: &Results| report(results, "X").unwrap().text;
     let check = || bench().args(["report", "--check"]).arg(&json).assert();
     check().code(1).stderr(predicate::str::contains("X.md: cannot be read"));
     bench().arg("report").arg(&json).assert().code(0).stdout(predicate::str::contains("X.md"));
-    assert_eq!(fs::read_to_string(&md).unwrap(), markdown(&odd()).unwrap());
+    assert_eq!(fs::read_to_string(&md).unwrap(), markdown(&odd()));
     check().code(0).stderr("");
-    fs::write(&md, markdown(&odd()).unwrap().replacen("Do not edit", "Do edit", 1)).unwrap();
+    fs::write(&md, markdown(&odd()).replacen("Do not edit", "Do edit", 1)).unwrap();
     check().code(1).stderr(predicate::str::contains("line 3 is `Generated"));
-    bench().args(["report", "--stdout"]).arg(&json).assert().code(0).stdout(markdown(&odd()).unwrap());
+    bench().args(["report", "--stdout"]).arg(&json).assert().code(0).stdout(markdown(&odd()));
     bench().args(["report", "--schema"]).assert().code(0).stdout(schema::json());
 
     let out = folder.path().join("out");
     fs::create_dir(&out).unwrap();
     bench().arg("report").arg(&json).arg("--out").arg(&out).assert().code(0);
-    assert_eq!(fs::read_to_string(out.join("X.md")).unwrap(), markdown(&odd()).unwrap());
+    assert_eq!(fs::read_to_string(out.join("X.md")).unwrap(), markdown(&odd()));
     // One bad file fails the command, and the good one is still rendered.
     fs::remove_file(&md).unwrap();
     fs::write(folder.path().join("bad.json"), "{\"format\": \"7.0\"}").unwrap();

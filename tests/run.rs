@@ -81,7 +81,11 @@ fn a_whole_run_measures_every_cell_and_leaves_nothing_behind() {
         .map(|entry| entry.expect("a readable folder").file_name())
         .collect();
     left.sort();
-    assert_eq!(left, ["SMALL.json", "SMALL.md"], "no journal, lock or log stays after a good run");
+    assert_eq!(
+        left,
+        ["SMALL.json", "SMALL.md", "SMALL.pictures"],
+        "no journal, lock or log stays after a good run"
+    );
 }
 
 /// What servers make of a section's headers, each found out before the window, and within it.

@@ -25,6 +25,8 @@ fi
 need cmake cmake
 need clang clang
 need clang libclang-dev
+# A page of a report is opened in a browser; a runner has one by one of these names.
+command -v google-chrome >/dev/null || command -v chromium-browser >/dev/null || need chromium chromium
 # Caddy and aioquic come from PyPI, into environments of their own.
 python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv)
 

@@ -7,9 +7,11 @@ pub mod comparing;
 pub mod completions;
 pub mod diff;
 pub mod doctor;
+pub mod history;
 pub mod load;
 pub mod man;
 pub mod narrow;
+mod publish;
 pub mod report;
 pub mod run;
 mod sides;
@@ -54,6 +56,7 @@ enum Command {
     Load(Box<load::Args>),
     Report(report::Args),
     Diff(diff::Args),
+    History(history::Args),
     Check(check::Args),
     Doctor(doctor::Args),
     #[command(hide = true)]
@@ -83,6 +86,7 @@ pub fn main() -> Exit {
         Command::Load(args) => load::run(*args),
         Command::Report(args) => report::run(args),
         Command::Diff(args) => diff::run(args),
+        Command::History(args) => history::run(args),
         Command::Check(args) => check::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Supervise(args) => supervise::run(args),

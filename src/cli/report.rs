@@ -4,22 +4,23 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use super::Exit;
-use crate::report;
+use super::{Exit, publish};
+use crate::report::{self, Report};
 use crate::results::store::{self, StoreError};
 use crate::results::{Results, schema, stats};
 
 /// Render a results file again, measuring nothing
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
-  bench report reports/HTTP_RESULTS.json           write reports/HTTP_RESULTS.md
+  bench report reports/HTTP_RESULTS.json           write reports/HTTP_RESULTS.md and its pictures
   bench report --check reports/*.json              fail when one is not what its JSON gives
   bench report --stdout reports/HTTP_RESULTS.json  print it
+  bench report --html reports/HTTP_RESULTS.json    write reports/HTTP_RESULTS.html
   bench report --schema                            print the JSON schema of results files
 
 Exit codes: 0 done; 1 with --check, a report differs; 2 a file could not be read or written.")]
 pub struct Args {
-    /// Results files (JSON) to render; each report goes beside its file
+    /// Results files (JSON) to render; each report goes beside its file, its pictures into a folder there
     #[arg(value_name = "FILE", required_unless_present = "schema")]
     files: Vec<PathBuf>,
     /// Write nothing: exit with 1 when the report on disk differs from what the file renders to
@@ -28,11 +29,14 @@ pub struct Args {
     /// Print the report instead of writing it
     #[arg(long)]
     stdout: bool,
+    /// Render one page of HTML instead, with its pictures and every round in it
+    #[arg(long)]
+    html: bool,
     /// Folder to write the reports to (or, with --check, to look for them in)
     #[arg(long, value_name = "DIR", conflicts_with = "stdout")]
     out: Option<PathBuf>,
     /// Print the JSON schema of results files and exit
-    #[arg(long, conflicts_with_all = ["files", "check", "stdout", "out"])]
+    #[arg(long, conflicts_with_all = ["files", "check", "stdout", "html", "out"])]
     schema: bool,
 }
 
@@ -56,33 +60,54 @@ pub fn run(args: Args) -> Exit {
 
 fn one(args: &Args, file: &Path) -> Result<Exit, StoreError> {
     let results = store::load(file)?;
-    let markdown = report::markdown(&results)
-        .map_err(|e| StoreError(format!("{}: cannot be rendered: {e}", file.display())))?;
+    let target = target(file, args.out.as_deref(), if args.html { "html" } else { "md" });
+    let fault = |e| StoreError(format!("{}: cannot be rendered: {e}", file.display()));
+    let report = if args.html {
+        Report { text: report::page(&results).map_err(fault)?, pictures: Vec::new() }
+    } else {
+        report::report(&results, &publish::name(&target)).map_err(fault)?
+    };
     if args.stdout {
-        return Ok(print(&markdown));
+        return Ok(print(&report.text));
     }
-    let target = target(file, args.out.as_deref());
     if args.check {
         if let Some(text) = untraced(&results) {
             eprintln!("error: {}: {text}", file.display());
             return Ok(Exit::Unmet);
         }
-        return Ok(check(&target, &markdown));
+        return check(args, &target, &report);
     }
-    store::replace(&target, markdown.as_bytes())?;
+    if args.html {
+        store::replace(&target, report.text.as_bytes())?;
+    } else {
+        publish::write(&target, &report)?;
+    }
     Ok(print(&format!("{}\n", target.display())))
 }
 
-/// `X.json` becomes `X.md`, beside it or in `out`.
-fn target(file: &Path, out: Option<&Path>) -> PathBuf {
-    let beside = file.with_extension("md");
+/// `X.json` becomes `X.md` or `X.html`, beside it or in `out`.
+fn target(file: &Path, out: Option<&Path>, ending: &str) -> PathBuf {
+    let beside = file.with_extension(ending);
     match (out, beside.file_name()) {
         (Some(out), Some(name)) => out.join(name),
         _ => beside,
     }
 }
 
-fn check(target: &Path, expected: &str) -> Exit {
+/// Compares what is on disk with the report, and for one in Markdown its pictures as well.
+fn check(args: &Args, target: &Path, report: &Report) -> Result<Exit, StoreError> {
+    let text = check_text(target, &report.text);
+    if args.html {
+        return Ok(text);
+    }
+    let faults = publish::faults(target, report)?;
+    for fault in &faults {
+        eprintln!("error: {fault}; render the report again without --check");
+    }
+    Ok(if faults.is_empty() { text } else { Exit::Unmet })
+}
+
+fn check_text(target: &Path, expected: &str) -> Exit {
     let found = match fs::read_to_string(target) {
         Ok(found) => found,
         Err(e) => {
@@ -164,7 +189,7 @@ mod tests {
 
     #[test]
     fn a_report_stands_beside_its_results_or_in_the_folder_asked_for() {
-        assert_eq!(target("reports/X.json".as_ref(), None), PathBuf::from("reports/X.md"));
-        assert_eq!(target("reports/X.json".as_ref(), Some("o".as_ref())), PathBuf::from("o/X.md"));
+        assert_eq!(target("reports/X.json".as_ref(), None, "md"), PathBuf::from("reports/X.md"));
+        assert_eq!(target("reports/X.json".as_ref(), Some("o".as_ref()), "html"), PathBuf::from("o/X.html"));
     }
 }

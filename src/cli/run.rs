@@ -3,10 +3,9 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use super::Exit;
 use super::narrow::Narrow;
+use super::{Exit, publish};
 use crate::report;
-use crate::results::store;
 use crate::run::{self, GeneratorCommand, Options, Outcome};
 use crate::sampler;
 use crate::scenario::{self, Checked, Scenario};
@@ -101,8 +100,10 @@ pub(super) fn options(scenario: &Scenario, out: Option<PathBuf>) -> Result<Optio
 /// Runs a scenario and writes its report.
 pub(super) fn carry_out(scenario: &Scenario, options: Options) -> Result<Outcome, String> {
     let outcome = run::run(scenario, options).map_err(|error| error.to_string())?;
-    let markdown = report::markdown(&outcome.results).map_err(|error| error.to_string())?;
-    store::replace(&outcome.markdown_path, markdown.as_bytes()).map_err(|error| error.to_string())?;
+    let target = &outcome.markdown_path;
+    let report =
+        report::report(&outcome.results, &publish::name(target)).map_err(|error| error.to_string())?;
+    publish::write(target, &report).map_err(|error| error.to_string())?;
     Ok(outcome)
 }
 

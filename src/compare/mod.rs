@@ -11,6 +11,7 @@ mod rank;
 
 pub use control::{Control, withhold};
 pub use fingerprint::{Fact, fingerprint};
+pub use pairs::name as cell_name;
 
 use serde::Serialize;
 

@@ -104,7 +104,8 @@ fn counterpart<'a>(
     })
 }
 
-fn name(results: &Results, section: &SectionRecord, cell: &CellRecord) -> CellName {
+/// Which cell it is, for people.
+pub fn name(results: &Results, section: &SectionRecord, cell: &CellRecord) -> CellName {
     let generator = cell.generator.and_then(|index| results.generators.get(index as usize));
     let key = cell.key();
     CellName {

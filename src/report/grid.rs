@@ -5,6 +5,7 @@
 mod generators;
 mod handshake;
 mod health;
+mod plot;
 mod ratio;
 mod runs;
 mod workers;
@@ -555,8 +556,13 @@ type Count = fn(&Measurement) -> u64;
 
 /// A count over the measured rounds of a cell; `None` without one.
 pub(super) fn sum(cell: &CellRecord, count: Count) -> Option<u64> {
+    measured(cell).map(count).reduce(u64::saturating_add)
+}
+
+/// The measurements of a cell's rounds.
+fn measured(cell: &CellRecord) -> impl Iterator<Item = &Measurement> {
     let rounds = cell.rounds.iter().filter(|round| round.status == CellStatus::Measured);
-    rounds.filter_map(|round| round.measurement.as_ref()).map(count).reduce(u64::saturating_add)
+    rounds.filter_map(|round| round.measurement.as_ref())
 }
 
 /// Connections of the window that took the place of one that ended; over the whole life in files that

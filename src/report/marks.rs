@@ -39,7 +39,7 @@ pub enum SetupTime {
 
 impl Figure {
     /// True for rates, of which the highest is best; of anything else it is the lowest.
-    fn is_rate(self) -> bool {
+    pub(super) fn is_rate(self) -> bool {
         matches!(self, Self::Rate | Self::Connections)
     }
 
@@ -199,6 +199,11 @@ pub fn marks(cell: &CellRecord, settings: &Settings) -> Vec<Mark> {
 /// The marks one figure of a cell carries.
 pub fn marks_of(figure: Figure, cell: &CellRecord, kind: SectionKind, settings: &Settings) -> Vec<Mark> {
     marks(cell, settings).into_iter().filter(|mark| mark.covers(figure, kind)).collect()
+}
+
+/// The signs of marks, as they stand behind a figure.
+pub(super) fn signs(marks: &[Mark]) -> String {
+    marks.iter().map(|mark| mark.sign()).collect()
 }
 
 /// Whether a figure may be the best of its column.

@@ -3,11 +3,15 @@
 
 pub mod diff;
 mod grid;
+pub mod history;
 mod load;
 pub mod marks;
 mod notes;
+mod page;
+pub mod picture;
 mod quic;
 mod render;
+mod rounds;
 mod terminal;
 mod text;
 mod tools;
@@ -23,12 +27,41 @@ use crate::results::Results;
 #[error("{0}")]
 pub struct RenderError(pub String);
 
-/// The Markdown report of a run.
+/// The report of a run with the pictures it shows.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// The report, in Markdown.
+    pub text: String,
+    /// What it shows from files in [`picture::folder`] beside it, one for each [`picture::Theme`].
+    pub pictures: Vec<picture::Picture>,
+}
+
+/// The report of a run that is to stand in a file of this name, without the ending.
+///
+/// # Errors
+/// An unknown template.
+pub fn report(results: &Results, name: &str) -> Result<Report, RenderError> {
+    let folder = picture::address(&picture::folder(name));
+    let view = view::view(results, view::Placement::Files(&folder));
+    let text = render::render(&results.template, &view)?;
+    Ok(Report { text, pictures: view.pictures })
+}
+
+/// The Markdown report of a run, in a file of the name that the run gave it.
 ///
 /// # Errors
 /// An unknown template.
 pub fn markdown(results: &Results) -> Result<String, RenderError> {
-    render::render(&results.template, &view::view(results))
+    Ok(report(results, &results.report)?.text)
+}
+
+/// The report as one page of HTML that needs nothing beside it: tables, pictures, every round, the
+/// scenario. It has no script and asks for nothing over a network.
+///
+/// # Errors
+/// An unknown template.
+pub fn page(results: &Results) -> Result<String, RenderError> {
+    page::page(results)
 }
 
 /// The table printed on the terminal at the end of a run; plain text, `width` columns at most where

@@ -2,7 +2,7 @@
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Serde, Value};
-use minijinja::{Environment, UndefinedBehavior};
+use minijinja::{AutoEscape, Environment, UndefinedBehavior};
 use serde::Serialize;
 
 use super::view::View;
@@ -17,7 +17,7 @@ const REPORTS: &[(&str, &str)] = &[
     ("generators", include_str!("../../templates/generators.md.j2")),
 ];
 
-/// Parts that templates include.
+/// Parts that templates include, and the page.
 const PARTS: &[(&str, &str)] = &[
     ("parts/head.md.j2", include_str!("../../templates/parts/head.md.j2")),
     ("parts/figures.md.j2", include_str!("../../templates/parts/figures.md.j2")),
@@ -25,10 +25,12 @@ const PARTS: &[(&str, &str)] = &[
     ("parts/section.md.j2", include_str!("../../templates/parts/section.md.j2")),
     ("parts/tools.md.j2", include_str!("../../templates/parts/tools.md.j2")),
     ("parts/foot.md.j2", include_str!("../../templates/parts/foot.md.j2")),
+    (PAGE, include_str!("../../templates/page.html.j2")),
 ];
 
 /// Template of comparisons.
 const DIFF: &str = include_str!("../../templates/diff.md.j2");
+const PAGE: &str = "page.html.j2";
 
 /// Names of the templates there are.
 pub fn templates() -> impl Iterator<Item = &'static str> {
@@ -53,20 +55,31 @@ pub(super) fn diff(view: &diff::View) -> Result<String, RenderError> {
     fill("diff", DIFF, view)
 }
 
+/// Renders the page around a report.
+pub(super) fn page(context: Value) -> Result<String, RenderError> {
+    let rendered = environment().and_then(|e| e.get_template(PAGE)?.render(context));
+    rendered.map_err(|e| RenderError(format!("template `{PAGE}`: {e:#}")))
+}
+
 fn fill(template: &str, source: &str, view: &impl Serialize) -> Result<String, RenderError> {
-    // Strings of the view are Markdown already, so nothing is escaped here; a name the view does not
-    // have is an error instead of a hole in the report.
+    let rendered = environment().and_then(|e| e.render_str(source, Value::from(Serde(view))));
+    Ok(tidy(&rendered.map_err(|e| RenderError(format!("template `{template}`: {e:#}")))?))
+}
+
+/// Strings of a view are Markdown already, so nothing is escaped in a report; a page escapes all that is
+/// not said to be HTML. A name that is not given is an error instead of a hole in the report.
+fn environment() -> Result<Environment<'static>, minijinja::Error> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
-    environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
-    let fault = |e: minijinja::Error| RenderError(format!("template `{template}`: {e:#}"));
-    let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build().map_err(fault)?;
-    environment.set_syntax(syntax);
+    environment.set_auto_escape_callback(|name| match name {
+        PAGE => AutoEscape::Html,
+        _ => AutoEscape::None,
+    });
+    environment.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
     for (name, part) in PARTS {
-        environment.add_template(name, part).map_err(fault)?;
+        environment.add_template(name, part)?;
     }
-    let text = environment.render_str(source, Value::from(Serde(view))).map_err(fault)?;
-    Ok(tidy(&text))
+    Ok(environment)
 }
 
 /// At most one blank line in a row and one newline at the end, whatever a template leaves out. Inside

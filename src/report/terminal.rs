@@ -96,8 +96,8 @@ fn push_reasons(out: &mut String, results: &Results, sheet: &Sheet<'_>) {
 }
 
 fn place(shown: &Shown) -> String {
-    let signs: String = shown.marks.iter().map(|mark| mark.sign()).collect();
-    format!("{}{}{signs}", if shown.best { "*" } else { "" }, shown.text)
+    let best = if shown.best { "*" } else { "" };
+    format!("{best}{}{}", shown.text, marks::signs(&shown.marks))
 }
 
 fn count(text: &str) -> usize {

@@ -68,9 +68,14 @@ pub(super) fn cut(text: &str, limit: usize) -> String {
     }
 }
 
+/// A commit's hash as people name it.
+pub(super) fn short_hash(hash: &str) -> &str {
+    hash.get(..12).unwrap_or(hash)
+}
+
 /// Control characters, and those that reorder or hide the text around them, become spaces; terminal
 /// colours and other escape sequences (ECMA-48 5.4) are left out whole.
-fn printable(text: &str) -> String {
+pub(super) fn printable(text: &str) -> String {
     let hidden =
         |c: char| matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let mut out = String::with_capacity(text.len());

@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use super::grid::{self, Blank, Grid, Runs, Sheet, Shown, Tie};
 use super::marks::{self, Mark};
+use super::picture::{self, Picture};
 use super::text::{self, MISSING, Side, code, escape, table};
 use super::tools::{self, Told};
 use super::{notes, quoted};
@@ -40,6 +41,23 @@ pub(super) struct View {
     legend: Vec<String>,
     notes: Vec<String>,
     expect: String,
+    /// The pictures its tables refer to.
+    #[serde(skip)]
+    pub(super) pictures: Vec<Picture>,
+}
+
+/// How a report shows its pictures.
+#[derive(Clone, Copy)]
+pub(super) enum Placement<'a> {
+    /// From files in the folder at this relative address.
+    Files(&'a str),
+    /// By [`placeholder`]s, for a page that has them within itself.
+    Within,
+}
+
+/// What stands in the place of a picture of [`View::pictures`] until a page has it.
+pub(super) fn placeholder(index: usize) -> String {
+    format!("<!-- picture {index} -->")
 }
 
 #[derive(Serialize)]
@@ -78,6 +96,8 @@ struct TableView {
     /// What tells it from the other tables of the section.
     heading: String,
     figures: String,
+    /// What shows the pictures of the figures.
+    pictures: Vec<String>,
     /// `None` when no cell of the table has figures.
     background: Option<String>,
     /// QUIC's health; `None` when no cell of the table was measured over QUIC.
@@ -115,7 +135,22 @@ struct BlankView {
     log: Option<String>,
 }
 
-pub(super) fn view(results: &Results) -> View {
+pub(super) fn view(results: &Results, placement: Placement<'_>) -> View {
+    let mut pictures = Vec::new();
+    let sections = (1..).zip(&results.sections);
+    let sections = sections.map(|(number, section)| {
+        section_view(results, section, &mut |sheet, of_several| {
+            let new = picture::of_sheet(sheet, &sheet_name(number, of_several, &section.title));
+            let shown = new.iter().enumerate().map(|(n, picture)| match placement {
+                Placement::Files(folder) => picture.embedded(folder),
+                Placement::Within => placeholder(pictures.len() + n),
+            });
+            let shown = shown.collect();
+            pictures.extend(new);
+            shown
+        })
+    });
+    let sections = sections.collect();
     let last = results.sessions.last();
     let at = last.map(|s| s.finished_at.as_deref().unwrap_or(&s.started_at));
     View {
@@ -125,7 +160,7 @@ pub(super) fn view(results: &Results) -> View {
         notices: notices(results),
         environment: pairs("Item", environment(results)),
         settings: pairs("Setting", settings(results)),
-        sections: results.sections.iter().map(|section| section_view(results, section)).collect(),
+        sections,
         servers: (!results.servers.is_empty()).then(|| servers(results)),
         gates: tools::gates(results).into_iter().map(told_view).collect(),
         generators: tools::generators(results),
@@ -134,7 +169,16 @@ pub(super) fn view(results: &Results) -> View {
         legend: legend(results),
         notes: notes::notes(results),
         expect: escape(&results.settings.expect),
+        pictures,
     }
+}
+
+/// `2-http-2-over-tls`, or `2-1-http-2-over-tls`: a table by the number of its section, its own number where
+/// it is one of several, and the title.
+fn sheet_name(section: usize, sheet: Option<usize>, title: &str) -> String {
+    let numbers = [Some(section), sheet].into_iter().flatten().map(|number| number.to_string());
+    let parts: Vec<String> = numbers.chain([picture::slug(title)]).filter(|part| !part.is_empty()).collect();
+    parts.join("-")
 }
 
 fn notices(results: &Results) -> Vec<String> {
@@ -436,7 +480,11 @@ fn machine_load(results: &Results) -> String {
     loads.collect::<Vec<_>>().join("; ")
 }
 
-fn section_view(results: &Results, section: &SectionRecord) -> SectionView {
+fn section_view(
+    results: &Results,
+    section: &SectionRecord,
+    illustrate: &mut dyn FnMut(&Sheet<'_>, Option<usize>) -> Vec<String>,
+) -> SectionView {
     let sheets = grid::sheets(results, section);
     let protocols: Vec<Protocol> = sheets.iter().flat_map(Sheet::protocols).copied().collect();
     let first = section.cells.first();
@@ -464,15 +512,22 @@ fn section_view(results: &Results, section: &SectionRecord) -> SectionView {
             _ => None,
         },
         headers: headers(section),
-        tables: sheets.iter().map(|sheet| table_view(results, sheet)).collect(),
+        tables: (1..)
+            .zip(&sheets)
+            .map(|(n, sheet)| {
+                let of_several = (sheets.len() > 1).then_some(n);
+                table_view(results, sheet, illustrate(sheet, of_several))
+            })
+            .collect(),
     }
 }
 
-fn table_view(results: &Results, sheet: &Sheet<'_>) -> TableView {
+fn table_view(results: &Results, sheet: &Sheet<'_>, pictures: Vec<String>) -> TableView {
     let of = sheet.of();
     TableView {
         heading: escape(sheet.heading()),
         figures: grid_table(&sheet.figures(), of),
+        pictures,
         background: sheet.background().as_ref().map(|grid| grid_table(grid, of)),
         quic: sheet.health().as_ref().map(|grid| grid_table(grid, of)),
         idle: idle(sheet),
@@ -532,7 +587,7 @@ fn grid_table(grid: &Grid, of: &str) -> String {
 }
 
 fn place(shown: &Shown) -> String {
-    let signs: String = shown.marks.iter().map(|mark| mark.sign()).collect();
+    let signs = marks::signs(&shown.marks);
     if shown.best { format!("**{}**{signs}", shown.text) } else { format!("{}{signs}", shown.text) }
 }
 

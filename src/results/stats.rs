@@ -214,7 +214,7 @@ fn own_share(round: &Measured<'_>, cpus: usize) -> Option<f64> {
 }
 
 /// Busiest generator thread of one round, 0 to 1.
-fn generator_busy(measurement: &Measurement) -> Option<f64> {
+pub fn generator_busy(measurement: &Measurement) -> Option<f64> {
     measurement.generator.threads.iter().filter_map(|t| t.busy).reduce(f64::max)
 }
 

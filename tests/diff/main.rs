@@ -3,6 +3,7 @@
 #[path = "../common/results.rs"]
 mod build;
 mod fixture;
+mod history;
 mod inputs;
 mod shown;
 

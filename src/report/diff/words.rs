@@ -162,13 +162,9 @@ pub(super) fn size(change: &Change) -> f64 {
 pub(super) fn commit(commit: Option<&str>) -> String {
     let Some(commit) = commit else { return MISSING.into() };
     match commit.split_once('-') {
-        Some((hash, dirty)) => format!("{}-{dirty}", short(hash)),
-        None => short(commit).to_owned(),
+        Some((hash, dirty)) => format!("{}-{dirty}", text::short_hash(hash)),
+        None => text::short_hash(commit).to_owned(),
     }
-}
-
-fn short(hash: &str) -> &str {
-    hash.get(..12).unwrap_or(hash)
 }
 
 #[cfg(test)]

@@ -3,8 +3,9 @@
 //! Nothing in it is bold. The protocols of one server are compared along a row, and which server has
 //! the largest ratio is no contest: a slow HTTP/1.1 would win it.
 
-use super::{Column, Grid, Group, Row, Sheet, Shown, blank, value};
+use super::{Column, Grid, Group, Row, Sheet, Shown, blank, plot, value};
 use crate::report::marks::{self, Figure, Mark};
+use crate::report::picture::{self, Bar, BarPanel, Bars};
 use crate::report::text::{self, MISSING};
 use crate::results::{CellRecord, Protocol};
 
@@ -31,6 +32,44 @@ pub(super) fn figures(sheet: &Sheet<'_>) -> Option<Grid> {
             title(second, "p50 (ms)"),
         ],
         groups: groups.collect(),
+    })
+}
+
+/// The rates over both protocols and their ratio as bars; `None` as for [`figures`].
+pub(super) fn bars(sheet: &Sheet<'_>) -> Option<Bars> {
+    let (first, second) = protocols(sheet)?;
+    let panel = |title: String, hint, same_scale, reference| BarPanel { title, hint, same_scale, reference };
+    let mut findings = Vec::new();
+    let groups = pairs(sheet).map(|pair| {
+        let mut ratios = Vec::new();
+        let rows = sheet.rows.iter().map(|row| {
+            let (first, second) = (sheet.cell(*row, pair.first), sheet.cell(*row, pair.second));
+            let rate = |cell| plot::bar(cell, Figure::Rate, &sheet.shown(cell, Figure::Rate));
+            let (shown, value) = ratio(sheet, first, second);
+            ratios.push(format!("{} {}", row.name(), plot::written(&shown)));
+            let ratio = Bar { value, ..plot::bar(None, Figure::Rate, &shown) };
+            sheet.bars_of(*row, vec![rate(first), rate(second), ratio])
+        });
+        let group = picture::Group { title: pair.first.size.clone(), rows: rows.collect() };
+        findings.push(format!("at {} {}", group.title, ratios.join(", ")));
+        group
+    });
+    let groups: Vec<_> = groups.collect();
+    let versions = format!("{} and {}", first.version(), second.version());
+    Some(Bars {
+        title: format!("{}: req/s over {versions}", sheet.short_title()),
+        description: format!(
+            "{}: {}, req/s over {versions} and their ratio: {}.",
+            sheet.whole_title(),
+            sheet.count(),
+            findings.join("; ")
+        ),
+        panels: vec![
+            panel(format!("{} req/s", first.version()), "more is better", false, None),
+            panel(format!("{} req/s", second.version()), "same scale", true, None),
+            panel("ratio".into(), "dotted: equal rates", false, Some(1.0)),
+        ],
+        groups,
     })
 }
 
@@ -78,16 +117,16 @@ fn row(sheet: &Sheet<'_>, of: Row<'_>, pair: &Pair<'_>) -> Vec<Shown> {
     vec![
         sheet.shown(first, Figure::Rate),
         sheet.shown(second, Figure::Rate),
-        ratio(sheet, first, second),
+        ratio(sheet, first, second).0,
         sheet.shown(first, p50),
         sheet.shown(second, p50),
     ]
 }
 
 /// The first rate divided by the second, with every mark of either cell: what speaks against one of
-/// them speaks against the ratio.
-fn ratio(sheet: &Sheet<'_>, first: Option<&CellRecord>, second: Option<&CellRecord>) -> Shown {
-    let plain = |text: &str| Shown { text: text.to_owned(), best: false, marks: vec![] };
+/// them speaks against the ratio. The ratio itself stands beside what a table shows of it.
+fn ratio(sheet: &Sheet<'_>, first: Option<&CellRecord>, second: Option<&CellRecord>) -> (Shown, Option<f64>) {
+    let plain = |text: &str| (Shown { text: text.to_owned(), best: false, marks: vec![] }, None);
     let (Some(first), Some(second)) = (first, second) else { return plain(MISSING) };
     let blanks: Vec<&str> = [first, second].iter().filter_map(|cell| blank(cell.summary.verdict)).collect();
     if let Some(shows) = ["FAIL", "cut", MISSING].into_iter().find(|shows| blanks.contains(shows)) {
@@ -100,7 +139,8 @@ fn ratio(sheet: &Sheet<'_>, first: Option<&CellRecord>, second: Option<&CellReco
                 [first, second].iter().flat_map(|cell| marks::marks(cell, &sheet.results.settings)).collect();
             all.sort();
             all.dedup();
-            Shown { text: text::times(above / below), best: false, marks: all }
+            let ratio = above / below;
+            (Shown { text: text::times(ratio), best: false, marks: all }, Some(ratio))
         }
         _ => plain(MISSING),
     }
