@@ -118,6 +118,42 @@ fn a_release_that_was_tampered_with_is_not_run() {
 }
 
 #[test]
+fn inputs_say_where_bench_comes_from_and_what_it_does() {
+    let project = Project::new();
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_bench"), project.path("bin/bench")).unwrap();
+    let cases = [
+        ("version: source, scenario: scenarios/http.toml, server: my-server", true, "written: "),
+        (
+            "version: source, scenario: scenarios/http.toml, server: other",
+            false,
+            "not in the scenario; it has my-server",
+        ),
+        (
+            "version: source, scenario: scenarios/http.toml, options: --rounds 1 --cell 2x1",
+            true,
+            "1 cells in 1 rounds",
+        ),
+        ("version: source, mode: diff, base: nowhere", false, "nowhere"),
+        ("version: source, mode: ab", false, "this is no pull request"),
+        ("version: source, mode: race", false, "none of run, ab and diff"),
+        ("version: installed, scenario: scenarios/http.toml", true, "written: "),
+        ("version: v9.9.9", false, "is there such a release?"),
+        ("version: latest", false, "version 'latest' is none"),
+    ];
+    for (inputs, success, said) in cases {
+        let text = format!(
+            "{{name: case, on: push, permissions: {{}}, jobs: {{job: {{runs-on: any, steps: [{{uses: actions/checkout@v1}},\n\
+             {{uses: ./.github/actions/bench, with: {{{inputs}}}}}]}}}}}}"
+        );
+        let workflow = parse(&text);
+        let outcome = carry_out(&Run::on(&project, &workflow, "main"));
+        assert_eq!(outcome.success, success, "{inputs}: {}", outcome.log);
+        assert!(outcome.log.contains(said), "{inputs}: {}", outcome.log);
+        let _ = fs::remove_dir_all(project.artefacts().join("bench"));
+    }
+}
+
+#[test]
 #[ignore = "until `bench ab` is here"]
 fn the_readmes_example_comments_on_a_pull_request_once_and_keeps_the_comment_up_to_date() {
     let project = Project::new();

@@ -82,6 +82,8 @@ fn reports_are_measured_compared_and_committed() {
     for scenario in SCENARIOS {
         assert!(published.summary.contains(&format!("- {scenario}: measured\n")), "{}", published.summary);
     }
+    assert!(published.summary.contains("# `HEAD` against `reports`\n"), "{}", published.summary);
+    assert!(published.summary.contains("| my-server h1 1x1 |"), "{}", published.summary);
     assert!(published.summary.contains("Committed to main: 3 of 3 reports."), "{}", published.summary);
 
     // The job once more, as on "re-run": what it would commit is there.
