@@ -369,7 +369,7 @@ fn a_report_from_memory_and_from_its_file_are_the_same_bytes() {
 #[test]
 fn an_unknown_template_is_named_with_the_known_ones() {
     let error = markdown(&Results { template: "htpp".into(), ..empty() }).unwrap_err().0;
-    assert_eq!(error, "no report template `htpp`; there is http, http2, http3, encodings");
+    assert_eq!(error, "no report template `htpp`; there is http, http2, http3, encodings, generators");
     // What a scenario may name is what there is: its own list says so before anything is measured.
     assert_eq!(bench::report::templates().collect::<Vec<_>>(), bench::scenario::TEMPLATES);
 }

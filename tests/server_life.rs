@@ -70,6 +70,7 @@ impl Bed {
             workers: None,
             variant: None,
             revision: None,
+            gate: None,
         };
         Self { host, ports: own_ports(&spec), spec, token, dir }
     }

@@ -17,6 +17,10 @@ need curl curl
 need jq jq
 need nginx nginx
 need h2o h2o
+# scenarios/encodings.toml asks nginx for brotli, whose module Debian has apart.
+if ! dpkg -s libnginx-mod-http-brotli-filter >/dev/null 2>&1; then
+    missing+=(libnginx-mod-http-brotli-filter)
+fi
 # quiche brings BoringSSL, and bindings to it that are made while it is built.
 need cmake cmake
 need clang clang

@@ -1,5 +1,6 @@
 //! Owns `bench check`: its arguments and what it prints.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -9,7 +10,8 @@ use super::Exit;
 use super::narrow::Narrow;
 use crate::results::{Protocol, SectionKind};
 use crate::scenario::{
-    self, Checked, Expected, Machine, Scenario, Section, SectionLimit, ServerSpec, format_cpus,
+    self, Checked, Expected, GeneratorSpec, Machine, ProbeSpec, Scenario, Section, SectionLimit, ServerSpec,
+    format_cpus,
 };
 use crate::time::Span;
 use crate::units::format_duration;
@@ -73,6 +75,8 @@ struct Plan {
     overrides: Vec<String>,
     warnings: Vec<String>,
     servers: Vec<PlanServer>,
+    generators: Vec<PlanGenerator>,
+    probes: Vec<PlanProbe>,
     pin: PlanPin,
     expect: String,
     rounds: u32,
@@ -91,7 +95,41 @@ struct PlanServer {
     /// Fixed, or `null` when allocated at the start.
     port: Option<u16>,
     tls_port: Option<u16>,
+    /// What is to succeed before it may be best.
+    gate: Option<PlanGate>,
+    /// Worker threads of its own, or `null` for those of all servers.
+    workers: Option<u32>,
     /// Why its cells will be n/a.
+    missing: Option<String>,
+}
+
+#[derive(Serialize)]
+struct PlanGate {
+    command: Vec<String>,
+    protocol: &'static str,
+    deadline_s: f64,
+    /// Why it will not be run.
+    missing: Option<String>,
+}
+
+#[derive(Serialize)]
+struct PlanGenerator {
+    name: String,
+    label: String,
+    protocols: Vec<&'static str>,
+    command: Vec<String>,
+    /// Why its cells will be n/a.
+    missing: Option<String>,
+}
+
+#[derive(Serialize)]
+struct PlanProbe {
+    name: String,
+    label: String,
+    command: Vec<String>,
+    figures: Vec<String>,
+    deadline_s: f64,
+    /// Why it will be n/a.
     missing: Option<String>,
 }
 
@@ -117,6 +155,10 @@ struct PlanSection {
     requests: Option<u64>,
     /// Those of each connection of a handshake section; `null` in others.
     requests_per_connection: Option<u32>,
+    /// Header fields of its requests by name.
+    headers: BTreeMap<String, String>,
+    /// Whether the report shows every round.
+    runs: bool,
     #[serde(skip)]
     window: String,
 }
@@ -130,6 +172,7 @@ struct PlanTime {
     starts: u64,
     load_s: f64,
     drains_at_most_s: f64,
+    probes_and_gates_at_most_s: f64,
     total_s: f64,
 }
 
@@ -137,8 +180,16 @@ impl Plan {
     /// The plan on `machine`; `missing` says why a server cannot be started there.
     fn new(checked: &Checked, machine: &Machine, missing: impl Fn(&ServerSpec) -> Option<String>) -> Self {
         let scenario = &checked.scenario;
+        let absent = |generator: &GeneratorSpec| missing_of(&generator.requires, &generator.dir, None);
         let mut here = scenario.clone();
         here.servers.retain(|server| missing(server).is_none());
+        here.probes.retain(|probe| missing_of(&probe.requires, &probe.dir, probe.env.get("PATH")).is_none());
+        for section in &mut here.sections {
+            section.cells.retain(|cell| {
+                let generator = cell.generator.map(|index| &scenario.generators[index]);
+                generator.is_none_or(|generator| absent(generator).is_none())
+            });
+        }
         let estimate = here.estimate();
         let section = |(index, section)| PlanSection::new(index + 1, section);
         Self {
@@ -149,6 +200,12 @@ impl Plan {
             overrides: scenario.overrides.clone(),
             warnings: checked.warnings.clone(),
             servers: scenario.servers.iter().map(|spec| PlanServer::new(spec, missing(spec))).collect(),
+            generators: scenario
+                .generators
+                .iter()
+                .map(|spec| PlanGenerator::new(spec, absent(spec)))
+                .collect(),
+            probes: scenario.probes.iter().map(PlanProbe::new).collect(),
             pin: PlanPin::new(scenario, checked.pin_reason.clone(), machine),
             expect: expectation(&scenario.expect),
             rounds: scenario.run.rounds,
@@ -160,6 +217,7 @@ impl Plan {
                 starts: estimate.starts,
                 load_s: estimate.load.as_secs_f64(),
                 drains_at_most_s: estimate.drains.as_secs_f64(),
+                probes_and_gates_at_most_s: estimate.tools.as_secs_f64(),
                 total_s: estimate.total().as_secs_f64(),
             },
         }
@@ -184,6 +242,7 @@ impl Plan {
                 text += &format!("  {} will be n/a: {missing}\n", server.name);
             }
         }
+        text += &self.tools();
         text += &format!("\npins       {}\n", self.pin.why);
         text += &columns(self.pin.rows());
         text += "\nsections\n";
@@ -198,6 +257,87 @@ impl Plan {
     }
 }
 
+impl Plan {
+    /// Gates, generators and probes; nothing without any.
+    fn tools(&self) -> String {
+        let gates = self.servers.iter().filter_map(|server| Some((server, server.gate.as_ref()?)));
+        let gates = gates.map(|(server, gate)| {
+            let row = vec![
+                server.name.clone(),
+                format!("over {}", gate.protocol),
+                format!("at most {}", rounded(gate.deadline_s)),
+                shell(&gate.command),
+            ];
+            (row, gate.missing.as_ref().map(|missing| format!("{} will not be run: {missing}", server.name)))
+        });
+        let generators = self.generators.iter().map(|generator| {
+            let row = vec![
+                generator.name.clone(),
+                generator.label.clone(),
+                generator.protocols.join(", "),
+                shell(&generator.command),
+            ];
+            (row, will_be_absent(&generator.name, &generator.missing))
+        });
+        let probes = self.probes.iter().map(|probe| {
+            let row = vec![
+                probe.name.clone(),
+                probe.figures.join(", "),
+                format!("at most {}", rounded(probe.deadline_s)),
+                shell(&probe.command),
+            ];
+            (row, will_be_absent(&probe.name, &probe.missing))
+        });
+        let mut text = String::new();
+        for (heading, lines) in [
+            ("gates", gates.collect()),
+            ("generators", generators.collect()),
+            ("probes", probes.collect::<Vec<_>>()),
+        ] {
+            let (rows, missing): (Vec<_>, Vec<_>) = lines.into_iter().unzip();
+            if !rows.is_empty() {
+                text += &format!("\n{heading}\n{}", columns(rows));
+                text.extend(missing.into_iter().flatten().map(|line| format!("  {line}\n")));
+            }
+        }
+        text
+    }
+}
+
+fn will_be_absent(name: &str, missing: &Option<String>) -> Option<String> {
+    missing.as_ref().map(|missing| format!("{name} will be n/a: {missing}"))
+}
+
+/// Why a command cannot be run here, when a program it needs is not installed.
+fn missing_of(requires: &[String], dir: &str, path: Option<&String>) -> Option<String> {
+    server::installed(requires, dir, path).err().map(|error| error.reason)
+}
+
+impl PlanGenerator {
+    fn new(spec: &GeneratorSpec, missing: Option<String>) -> Self {
+        Self {
+            name: spec.name.clone(),
+            label: spec.label.clone(),
+            protocols: spec.protocols.iter().copied().map(Protocol::name).collect(),
+            command: spec.command.clone(),
+            missing,
+        }
+    }
+}
+
+impl PlanProbe {
+    fn new(spec: &ProbeSpec) -> Self {
+        Self {
+            name: spec.name.clone(),
+            label: spec.label.clone(),
+            command: spec.command.clone(),
+            figures: spec.figures.iter().map(|figure| figure.name.clone()).collect(),
+            deadline_s: spec.deadline.as_secs_f64(),
+            missing: missing_of(&spec.requires, &spec.dir, spec.env.get("PATH")),
+        }
+    }
+}
+
 impl PlanServer {
     fn new(spec: &ServerSpec, missing: Option<String>) -> Self {
         Self {
@@ -209,6 +349,13 @@ impl PlanServer {
             dir: spec.dir.clone(),
             port: spec.port,
             tls_port: spec.tls_port,
+            gate: spec.gate.as_ref().map(|gate| PlanGate {
+                command: gate.command.clone(),
+                protocol: gate.protocol.name(),
+                deadline_s: gate.deadline.as_secs_f64(),
+                missing: missing_of(&gate.requires, &spec.dir, gate.env.get("PATH")),
+            }),
+            workers: spec.workers,
             missing,
         }
     }
@@ -220,7 +367,13 @@ impl PlanServer {
             (None, Some(tls)) => format!("port allocated, TLS {tls}"),
             (Some(port), Some(tls)) => format!("port {port}, TLS {tls}"),
         };
-        vec![self.name.clone(), self.label.clone(), self.protocols.join(", "), ports, shell(&self.command)]
+        let workers = match self.workers {
+            None => String::new(),
+            Some(1) => ", 1 worker thread".to_owned(),
+            Some(workers) => format!(", {workers} worker threads"),
+        };
+        let how = ports + &workers;
+        vec![self.name.clone(), self.label.clone(), self.protocols.join(", "), how, shell(&self.command)]
     }
 }
 
@@ -263,6 +416,9 @@ impl PlanSection {
             SectionKind::Handshake => ("handshake", "requests"),
             SectionKind::Generators => ("generators", "requests"),
         };
+        let mut cells: Vec<String> = section.cells.iter().map(ToString::to_string).collect();
+        // Each of them is there for every generator.
+        cells.dedup();
         let requests_per_connection = section.cells.iter().find_map(|cell| cell.requests_per_connection);
         let window = match (section.limit, requests_per_connection) {
             (SectionLimit::Duration(duration), _) => format_duration(duration),
@@ -277,11 +433,13 @@ impl PlanSection {
             title: section.title.clone(),
             kind,
             protocols: section.protocols.iter().copied().map(Protocol::name).collect(),
-            cells: section.cells.iter().map(ToString::to_string).collect(),
+            cells,
             warmup_s: section.warmup.as_secs_f64(),
             duration_s: duration.map(Span::as_secs_f64),
             requests,
             requests_per_connection,
+            headers: section.headers.iter().cloned().collect(),
+            runs: section.runs,
             window: match section.warmup {
                 Span::ZERO => format!("{window} without warm-up"),
                 warmup => format!("{window} after {} of warm-up", format_duration(warmup)),
@@ -290,13 +448,14 @@ impl PlanSection {
     }
 
     fn row(&self) -> Vec<String> {
+        let headers = self.headers.iter().map(|(name, value)| format!(", {name}: {value}"));
         vec![
             self.number.to_string(),
             self.title.clone(),
             self.kind.to_owned(),
             self.protocols.join(if self.kind == "ratio" { " against " } else { ", " }),
             self.cells.join(", "),
-            self.window.clone(),
+            headers.fold(self.window.clone(), |window, field| window + &field),
         ]
     }
 }
@@ -307,9 +466,10 @@ impl PlanTime {
             0 => String::new(),
             counted => format!(" (a guess for the {counted} windows that a count ends)"),
         };
+        let longest = if self.probes_and_gates_at_most_s > 0.0 { "drain, probe and gate" } else { "drain" };
         format!(
             "{} cells x {rounds} rounds = {} windows, with {} server starts\n  about {} of load, {} with every \
-             drain at its longest{guess}; builds, starts and stops come on top",
+             {longest} at its longest{guess}; builds, starts and stops come on top",
             self.cells,
             self.windows,
             self.starts,

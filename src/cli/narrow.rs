@@ -12,6 +12,10 @@ pub struct Narrow {
     #[arg(long = "server", value_name = "NAME")]
     pub servers: Vec<String>,
 
+    /// Only this generator of those compared, by name or label; repeat for more
+    #[arg(long = "generator", value_name = "NAME")]
+    pub generators: Vec<String>,
+
     /// Only this section, by its number from 1, its title or a part of it; repeat for more
     #[arg(long = "section", value_name = "N|TITLE")]
     pub sections: Vec<String>,
@@ -45,6 +49,7 @@ impl Narrow {
         };
         Ok(Overrides {
             servers: self.servers.clone(),
+            generators: self.generators.clone(),
             sections: self.sections.clone(),
             cells: self.cells.clone(),
             rounds: self.rounds,
@@ -73,13 +78,26 @@ mod tests {
 
     #[test]
     fn options_become_overrides() {
-        let given = ["--server", "a", "--server=b", "--section", "2", "--cell", "10x1", "--rounds", "1"];
+        let given = [
+            "--server",
+            "a",
+            "--server=b",
+            "--generator",
+            "w",
+            "--section",
+            "2",
+            "--cell",
+            "10x1",
+            "--rounds",
+            "1",
+        ];
         let times = ["--duration", "1m30s", "--warmup", "0s"];
         let overrides = overrides(&[&given[..], &times].concat()).unwrap();
         assert_eq!(
             overrides,
             Overrides {
                 servers: vec!["a".into(), "b".into()],
+                generators: vec!["w".into()],
                 sections: vec!["2".into()],
                 cells: vec!["10x1".into()],
                 rounds: Some(1),

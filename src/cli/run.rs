@@ -1,7 +1,7 @@
 //! Owns `bench run`: its arguments, and what it prints beside the progress that `run` shows.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::Exit;
 use super::narrow::Narrow;
@@ -9,7 +9,7 @@ use crate::report;
 use crate::results::store;
 use crate::run::{self, GeneratorCommand, Options, Outcome};
 use crate::sampler;
-use crate::scenario::{self, Checked};
+use crate::scenario::{self, Checked, Scenario};
 use crate::units::format_duration;
 
 /// Run a scenario: start each server, measure every cell, write the report
@@ -22,10 +22,11 @@ Examples:
   bench run scenarios/quick.toml
   bench run scenarios/http.toml --server nginx --cell 50x1 --rounds 1 --duration 5s
   bench run scenarios/http.toml --out /tmp/before
+  bench run scenarios/generators.toml --generator builtin --generator wrk --cell 64x1
   bench run scenarios/http.toml --resume
 
-Exit codes: 0 every cell was measured (n/a apart); 1 some were not, or the run was stopped;
-2 nothing could be measured, the message says why.")]
+Exit codes: 0 every cell was measured (n/a apart); 1 some were not, a probe or a gate failed, or the run
+was stopped; 2 nothing could be measured, the message says why.")]
 pub struct Args {
     /// The scenario file
     #[arg(value_name = "SCENARIO")]
@@ -51,7 +52,11 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: Args) -> Exit {
     match measure(args) {
-        Ok(outcome) if outcome.halted.is_none() && outcome.all_measured() => Exit::Measured,
+        Ok(outcome)
+            if outcome.halted.is_none() && outcome.all_measured() && outcome.gates_failed().is_empty() =>
+        {
+            Exit::Measured
+        }
         Ok(_) => Exit::Unmet,
         Err(message) => {
             let _ = writeln!(std::io::stderr(), "{message}");
@@ -65,14 +70,23 @@ fn measure(args: Args) -> Result<Outcome, String> {
     let overrides = args.narrow.overrides()?;
     let checked = scenario::check(&args.scenario, &scenario::read_from_disk, &machine, &overrides)
         .map_err(|error| error.to_string())?;
-    let scenario = &checked.scenario;
     announce(&checked);
+    let options =
+        Options { resume: args.resume, keep_logs: args.keep_logs, ..options(&checked.scenario, args.out)? };
+    let outcome = carry_out(&checked.scenario, options)?;
+    conclude(&outcome);
+    Ok(outcome)
+}
+
+/// What a run of this scenario by this program has in common, whatever the command.
+pub(super) fn options(scenario: &Scenario, out: Option<PathBuf>) -> Result<Options, String> {
     let exe = std::env::current_exe().map_err(|error| format!("this program cannot be found: {error}"))?;
-    let folder = args.scenario.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let options = Options {
-        out: args.out,
-        resume: args.resume,
-        keep_logs: args.keep_logs,
+    let folder = Path::new(&scenario.path).parent().filter(|folder| !folder.as_os_str().is_empty());
+    Ok(Options {
+        out,
+        resume: false,
+        keep_logs: false,
+        every_server: false,
         command: std::env::args().collect(),
         environment: sampler::environment(
             folder.unwrap_or_else(|| ".".as_ref()),
@@ -81,16 +95,19 @@ fn measure(args: Args) -> Result<Outcome, String> {
         ),
         generator: GeneratorCommand::of(exe.clone()),
         exe,
-    };
+    })
+}
+
+/// Runs a scenario and writes its report.
+pub(super) fn carry_out(scenario: &Scenario, options: Options) -> Result<Outcome, String> {
     let outcome = run::run(scenario, options).map_err(|error| error.to_string())?;
     let markdown = report::markdown(&outcome.results).map_err(|error| error.to_string())?;
     store::replace(&outcome.markdown_path, markdown.as_bytes()).map_err(|error| error.to_string())?;
-    conclude(&outcome);
     Ok(outcome)
 }
 
 /// Says what is about to be done and how long it will take.
-fn announce(checked: &Checked) {
+pub(super) fn announce(checked: &Checked) {
     let (scenario, estimate) = (&checked.scenario, checked.scenario.estimate());
     let mut text = format!(
         "{}: {} cells in {} rounds, about {} under load; building and starting servers comes on top\n",
@@ -118,6 +135,10 @@ fn conclude(outcome: &Outcome) {
     }
     // A reader that went away does not undo the files.
     let _ = std::io::stdout().write_all(text.as_bytes());
+    let failed = outcome.gates_failed();
+    if !failed.is_empty() {
+        let _ = writeln!(std::io::stderr(), "gates failed: {}; the report says why", failed.join(", "));
+    }
     let stopped = match &outcome.halted {
         Some(reason) => format!("stopped: {reason}"),
         None if !outcome.all_measured() => "some cells were not measured; the report says why".into(),

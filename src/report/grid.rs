@@ -2,6 +2,7 @@
 //! which servers and cells stand in them, what each place shows, what is best, and why a place has no
 //! figure.
 
+mod generators;
 mod handshake;
 mod health;
 mod ratio;
@@ -12,6 +13,7 @@ pub(super) use workers::worker_threads;
 
 use super::marks::{self, Candidate, Figure, Mark, SetupTime};
 use super::text::{self, MISSING};
+use crate::results::external;
 use crate::results::stats::{self, percentile_key};
 use crate::results::{
     Bound, CellKey, CellRecord, CellStatus, EffectiveConcurrency, Measurement, Median, Protocol, Results,
@@ -21,14 +23,23 @@ use crate::units::group_thousands;
 
 pub(super) use self::runs::Runs;
 
-/// The cells of a section that share a table: servers down, cells across.
+/// The cells of a section that share a table: servers, or the generators of one, down, cells across.
 pub(super) struct Sheet<'a> {
     results: &'a Results,
     section: &'a SectionRecord,
     /// Its protocols in the order of the section; in a ratio the first against the second.
     protocols: Vec<Protocol>,
     columns: Vec<Column>,
-    servers: Vec<&'a ServerRecord>,
+    rows: Vec<Row<'a>>,
+}
+
+/// What stands down the side: a server, or a generator that drove it.
+#[derive(Clone, Copy)]
+struct Row<'a> {
+    label: &'a str,
+    server: &'a ServerRecord,
+    /// Index of the generator.
+    generator: Option<u32>,
 }
 
 /// One cell across.
@@ -92,10 +103,17 @@ pub(super) fn sheets<'a>(results: &'a Results, section: &'a SectionRecord) -> Ve
     }
     match section.kind {
         _ if protocols.is_empty() => Vec::new(),
-        SectionKind::ClosedLoop | SectionKind::Generators => {
+        SectionKind::ClosedLoop => {
             protocols.sort();
             protocols.into_iter().map(|p| Sheet::new(results, section, vec![p])).collect()
         }
+        SectionKind::Generators => results
+            .servers
+            .iter()
+            .map(|server| generators::rows(results, section, server))
+            .filter(|rows| !rows.is_empty())
+            .map(|rows| Sheet { rows, ..Sheet::new(results, section, protocols.clone()) })
+            .collect(),
         SectionKind::Setup | SectionKind::Handshake | SectionKind::Ratio => {
             vec![Sheet::new(results, section, protocols)]
         }
@@ -106,9 +124,9 @@ impl<'a> Sheet<'a> {
     fn new(results: &'a Results, section: &'a SectionRecord, protocols: Vec<Protocol>) -> Self {
         let columns = columns(section, &protocols);
         let cells = || section.cells.iter().filter(|cell| protocols.contains(&cell.protocol));
-        let servers =
-            results.servers.iter().filter(|server| cells().any(|cell| cell.server == server.name)).collect();
-        Self { results, section, protocols, columns, servers }
+        let servers = results.servers.iter().filter(|server| cells().any(|cell| cell.server == server.name));
+        let rows = servers.map(|server| Row { label: &server.label, server, generator: None }).collect();
+        Self { results, section, protocols, columns, rows }
     }
 
     /// Its protocols in the order of the section, at least one.
@@ -116,11 +134,31 @@ impl<'a> Sheet<'a> {
         &self.protocols
     }
 
+    /// What tells it from the other tables of its section: the protocol, or the server.
+    pub(super) fn heading(&self) -> &'a str {
+        match (self.section.kind, self.rows.first()) {
+            (SectionKind::Generators, Some(row)) => &row.server.label,
+            _ => self.protocols.first().map_or(MISSING, |protocol| protocol.prose()),
+        }
+    }
+
+    /// What its rows are of.
+    pub(super) fn of(&self) -> &'static str {
+        if self.section.kind == SectionKind::Generators { "Generator" } else { "Server" }
+    }
+
+    /// The servers down the side whose gate failed.
+    pub(super) fn gates_failed(&self) -> impl Iterator<Item = &'a ServerRecord> {
+        let servers = self.rows.iter().filter(|row| row.generator.is_none()).map(|row| row.server);
+        servers.filter(|server| marks::gate_failed(server))
+    }
+
     /// The table of figures.
     pub(super) fn figures(&self) -> Grid {
         match self.section.kind {
             SectionKind::Ratio => ratio::figures(self).unwrap_or_else(|| self.by_measure()),
-            SectionKind::ClosedLoop | SectionKind::Generators => self.by_measure(),
+            SectionKind::ClosedLoop => self.by_measure(),
+            SectionKind::Generators => generators::figures(self),
             SectionKind::Setup => self.by_connection(),
             SectionKind::Handshake => handshake::figures(self),
         }
@@ -155,14 +193,14 @@ impl<'a> Sheet<'a> {
     /// The table of what stands behind the figures, for the servers that have any; `None` when none
     /// has.
     pub(super) fn background(&self) -> Option<Grid> {
-        let measured = |server: &&ServerRecord| {
-            let cells = self.columns.iter().filter_map(|column| self.cell(server, column));
+        let measured = |row: &Row<'_>| {
+            let cells = self.columns.iter().filter_map(|column| self.cell(*row, column));
             cells.into_iter().any(|cell| cell.summary.rounds_measured > 0)
         };
-        let servers: Vec<&ServerRecord> = self.servers.iter().copied().filter(measured).collect();
+        let measured: Vec<Row<'_>> = self.rows.iter().copied().filter(measured).collect();
         let of_cell = |title: &str, show: &dyn Fn(&CellRecord) -> Option<String>| Group {
             title: title.to_owned(),
-            rows: self.rows(&servers, &|cell| {
+            rows: self.rows(&measured, &|cell| {
                 let text = cell.and_then(show).unwrap_or_else(|| MISSING.into());
                 Shown { text, best: false, marks: vec![] }
             }),
@@ -180,6 +218,10 @@ impl<'a> Sheet<'a> {
         ];
         if self.section.kind != SectionKind::Handshake {
             groups.insert(4, group("requests in flight", &|s| s.in_flight.map(|n| format!("{n:.2}"))));
+        }
+        if self.section.kind == SectionKind::Generators {
+            // The table of figures has it.
+            groups.remove(0);
         }
         if self.section.kind == SectionKind::Ratio {
             groups.insert(0, group("CPU µs/req", &|s| s.server_cpu_us_per_request.map(text::micros)));
@@ -210,7 +252,7 @@ impl<'a> Sheet<'a> {
             }
         }
         let header = self.columns.iter().map(|column| column.title.clone()).collect();
-        (!servers.is_empty()).then_some(Grid { header, groups })
+        (!measured.is_empty()).then_some(Grid { header, groups })
     }
 
     /// The table of QUIC's health; `None` when no cell was measured over QUIC.
@@ -250,12 +292,12 @@ impl<'a> Sheet<'a> {
         if self.section.kind == SectionKind::Ratio { ratio::even(self) } else { Vec::new() }
     }
 
-    /// The cells with their names: label of the server and title of the column.
+    /// The cells with their names: label of the row and title of the column.
     pub(super) fn named_cells(&self) -> impl Iterator<Item = (String, &'a CellRecord)> {
-        self.servers.iter().flat_map(move |server| {
+        self.rows.iter().flat_map(move |row| {
             self.columns.iter().filter_map(move |column| {
-                let cell = self.cell(server, column)?;
-                Some((format!("{} {}", server.label, column.short()), cell))
+                let cell = self.cell(*row, column)?;
+                Some((format!("{} {}", row.label, column.short()), cell))
             })
         })
     }
@@ -275,13 +317,14 @@ impl<'a> Sheet<'a> {
         for column in &self.columns {
             let best = self.best(column, Figure::Rate);
             let mut tied: Vec<(&str, Option<f64>)> = self
-                .servers
+                .rows
                 .iter()
                 .zip(best)
                 .filter(|(_, best)| *best)
-                .map(|(server, _)| {
-                    let cpu = self.cell(server, column).and_then(|c| c.summary.server_cpu_us_per_request);
-                    (server.label.as_str(), cpu)
+                .map(|(row, _)| {
+                    let of_generator = self.section.kind == SectionKind::Generators;
+                    let figure = if of_generator { Figure::GeneratorCpu } else { Figure::Cpu };
+                    (row.label, self.cell(*row, column).and_then(|cell| value(&cell.summary, figure)))
                 })
                 .collect();
             if tied.len() > 1 {
@@ -295,10 +338,10 @@ impl<'a> Sheet<'a> {
     /// The places without figures and why, equal reasons of a server together.
     pub(super) fn blanks(&self) -> Vec<Blank<'a>> {
         let mut blanks = Vec::new();
-        for server in &self.servers {
+        for row in &self.rows {
             let mut found: Vec<(&'static str, String, &[String], Vec<&Column>)> = Vec::new();
             for column in &self.columns {
-                let Some(cell) = self.cell(server, column) else { continue };
+                let Some(cell) = self.cell(*row, column) else { continue };
                 let Some(shows) = blank(cell.summary.verdict) else { continue };
                 let reason = cell.summary.reasons.join("; ");
                 let mut logs = cell.rounds.iter().map(|round| round.log_tail.as_slice());
@@ -310,7 +353,7 @@ impl<'a> Sheet<'a> {
             }
             for (shows, reason, log_tail, columns) in found {
                 let cells = self.named_together(&columns);
-                blanks.push(Blank { label: &server.label, cells, shows, reason, log_tail });
+                blanks.push(Blank { label: row.label, cells, shows, reason, log_tail });
             }
         }
         blanks
@@ -334,12 +377,13 @@ impl<'a> Sheet<'a> {
         }
     }
 
-    fn cell(&self, server: &ServerRecord, column: &Column) -> Option<&'a CellRecord> {
-        self.section.cells.iter().find(|cell| cell.server == server.name && cell.key() == column.key)
+    fn cell(&self, row: Row<'_>, column: &Column) -> Option<&'a CellRecord> {
+        let key = CellKey { generator: row.generator, ..column.key };
+        self.section.cells.iter().find(|cell| cell.server == row.server.name && cell.key() == key)
     }
 
     fn group(&self, title: &str, figure: Figure) -> Group {
-        let mut rows = self.rows(&self.servers, &|cell| self.shown(cell, figure));
+        let mut rows = self.rows(&self.rows, &|cell| self.shown(cell, figure));
         for (at, column) in self.columns.iter().enumerate() {
             for (row, best) in rows.iter_mut().zip(self.best(column, figure)) {
                 row.1[at].best = best;
@@ -350,32 +394,33 @@ impl<'a> Sheet<'a> {
 
     fn rows(
         &self,
-        servers: &[&ServerRecord],
+        rows: &[Row<'_>],
         show: &dyn Fn(Option<&CellRecord>) -> Shown,
     ) -> Vec<(String, Vec<Shown>)> {
-        let row = |server: &&ServerRecord| {
-            let places = self.columns.iter().map(|column| show(self.cell(server, column)));
-            (server.label.clone(), places.collect())
+        let row = |row: &Row<'_>| {
+            let places = self.columns.iter().map(|column| show(self.cell(*row, column)));
+            (row.name(), places.collect())
         };
-        servers.iter().map(row).collect()
+        rows.iter().map(row).collect()
     }
 
-    /// Which servers are best in a column. With one server there is nothing to be best of. Figures
+    /// Which rows are best in a column. With one of them there is nothing to be best of. Figures
     /// that print alike are equal to a reader, so what prints as the best does is best too.
     fn best(&self, column: &Column, figure: Figure) -> Vec<bool> {
-        if self.servers.len() < 2 || (figure.is_cpu() && !self.equal_workers()) {
-            return vec![false; self.servers.len()];
+        if self.rows.len() < 2 || (figure.is_cpu() && !self.equal_workers()) {
+            return vec![false; self.rows.len()];
         }
         let (kind, settings) = (self.section.kind, &self.results.settings);
-        let cells: Vec<Option<&CellRecord>> =
-            self.servers.iter().map(|server| self.cell(server, column)).collect();
+        let cells: Vec<Option<&CellRecord>> = self.rows.iter().map(|row| self.cell(*row, column)).collect();
         let candidates: Vec<Candidate> = cells
             .iter()
-            .map(|cell| match cell {
+            .zip(&self.rows)
+            .map(|(cell, row)| match cell {
                 Some(cell) => Candidate {
                     value: value(&cell.summary, figure),
-                    spread: spread(&cell.summary, figure),
-                    eligible: marks::may_win(figure, cell, kind, settings),
+                    spread: spread(cell, figure),
+                    eligible: marks::may_win(figure, cell, kind, settings)
+                        && (row.generator.is_some() || !marks::gate_failed(row.server)),
                 },
                 None => Candidate { value: None, spread: None, eligible: false },
             })
@@ -414,10 +459,20 @@ impl<'a> Sheet<'a> {
             Figure::Rate | Figure::Connections => text::rate(value),
             Figure::Latency(100.0) if summary.max_is_lower_bound => format!("≥ {}", text::millis(value)),
             Figure::Latency(_) | Figure::Setup(_) | Figure::FirstResponse => text::millis(value),
-            Figure::Cpu | Figure::CpuPerConnection => text::micros(value),
+            Figure::Cpu | Figure::GeneratorCpu | Figure::CpuPerConnection => text::micros(value),
         };
         let marks = marks::marks_of(figure, cell, self.section.kind, &self.results.settings);
         Shown { text, best: false, marks }
+    }
+}
+
+impl Row<'_> {
+    /// Its label with the sign of a gate that failed.
+    fn name(&self) -> String {
+        if marks::gate_failed(self.server) && self.generator.is_none() {
+            return format!("{} {}", self.label, marks::GATE);
+        }
+        self.label.to_owned()
     }
 }
 
@@ -436,8 +491,10 @@ fn columns(section: &SectionRecord, protocols: &[Protocol]) -> Vec<Column> {
     for &protocol in protocols {
         let mut keys: Vec<CellKey> = Vec::new();
         for cell in section.cells.iter().filter(|cell| cell.protocol == protocol) {
-            if !keys.contains(&cell.key()) {
-                keys.push(cell.key());
+            // The generator is told by the row.
+            let key = CellKey { generator: None, ..cell.key() };
+            if !keys.contains(&key) {
+                keys.push(key);
             }
         }
         let single = keys.iter().all(|key| key.concurrency == 1);
@@ -519,6 +576,7 @@ fn value(summary: &Summary, figure: Figure) -> Option<f64> {
         Figure::Rate => summary.requests_per_second,
         Figure::Latency(percentile) => summary.latency_us.get(&percentile_key(percentile)).copied().flatten(),
         Figure::Cpu => summary.server_cpu_us_per_request,
+        Figure::GeneratorCpu => summary.generator_cpu_us_per_request,
         _ => of_connections(summary, figure).map(|median| median.value),
     }
 }
@@ -533,17 +591,19 @@ fn of_connections(summary: &Summary, figure: Figure) -> Option<Median> {
         Figure::Setup(SetupTime::P99) => figures.p99_us,
         Figure::FirstResponse => figures.first_response_p50_us,
         Figure::CpuPerConnection => figures.server_cpu_us_per_connection,
-        Figure::Rate | Figure::Latency(_) | Figure::Cpu => None,
+        Figure::Rate | Figure::Latency(_) | Figure::Cpu | Figure::GeneratorCpu => None,
     }
 }
 
-fn spread(summary: &Summary, figure: Figure) -> Option<f64> {
+fn spread(cell: &CellRecord, figure: Figure) -> Option<f64> {
+    let summary = &cell.summary;
     match figure {
         Figure::Rate => summary.spread,
         Figure::Latency(percentile) => {
             summary.latency_spread.get(&percentile_key(percentile)).copied().flatten()
         }
         Figure::Cpu => summary.server_cpu_spread,
+        Figure::GeneratorCpu => external::cpu_spread(cell),
         _ => of_connections(summary, figure)?.spread,
     }
 }

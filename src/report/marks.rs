@@ -3,7 +3,7 @@
 use super::quic::Health;
 use crate::results::handshake;
 use crate::results::verdict::{approximate, stream_limit};
-use crate::results::{CellRecord, SectionKind, Settings, Verdict};
+use crate::results::{CellRecord, GateOutcome, SectionKind, ServerRecord, Settings, Verdict};
 
 /// A figure of a cell's summary.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -14,6 +14,8 @@ pub enum Figure {
     Latency(f64),
     /// Server CPU per ok response.
     Cpu,
+    /// Generator CPU per ok response.
+    GeneratorCpu,
     /// Handshakes per second.
     Connections,
     /// Time to establish a connection.
@@ -43,7 +45,7 @@ impl Figure {
 
     /// True for what a request or a connection costs the server.
     pub(super) fn is_cpu(self) -> bool {
-        matches!(self, Self::Cpu | Self::CpuPerConnection)
+        matches!(self, Self::Cpu | Self::GeneratorCpu | Self::CpuPerConnection)
     }
 
     /// True for figures of single connections.
@@ -206,6 +208,23 @@ pub fn may_win(figure: Figure, cell: &CellRecord, kind: SectionKind, settings: &
         Verdict::Valid | Verdict::Starved | Verdict::GeneratorBound | Verdict::Unstable | Verdict::Tainted
     );
     usable && !marks_of(figure, cell, kind, settings).iter().any(|mark| mark.keeps_from_winning(figure))
+}
+
+/// The sign beside a server that failed its gate.
+pub const GATE: char = '✗';
+
+/// What [`GATE`] means, for the legend.
+pub const GATE_MEANING: &str = "the server failed its gate: whatever its figures, it is best nowhere";
+
+/// True when a server is kept from winning anywhere by its gate. One that was not run keeps nothing.
+pub fn gate_failed(server: &ServerRecord) -> bool {
+    server.gate.as_ref().is_some_and(|gate| gate.outcome == GateOutcome::Failed)
+}
+
+/// Why a gate failed, in words.
+pub fn gate_reason(server: &ServerRecord) -> String {
+    let gate = server.gate.as_ref().filter(|_| gate_failed(server));
+    gate.and_then(|gate| gate.reason.clone()).unwrap_or_default()
 }
 
 /// The better of two figures of a column: the higher rate, the lower of anything else.

@@ -10,6 +10,7 @@ mod quic;
 mod render;
 mod terminal;
 mod text;
+mod tools;
 mod view;
 
 pub use load::measurement;

@@ -4,10 +4,11 @@
 use super::grid::{self, sum};
 use super::quic::Health;
 use super::text::{self, code, escape};
+use super::tools;
 use crate::results::verdict::phase_name;
 use crate::results::{
-    CellRecord, FindingLevel, Measurement, Results, RoundRecord, ServerRecord, Stall, StartRecord, Verdict,
-    stats,
+    CellRecord, ExternalRun, FindingLevel, Measurement, Results, RoundRecord, ServerRecord, Stall,
+    StartRecord, Verdict, stats,
 };
 use crate::time::Span;
 use crate::units::{format_duration, group_thousands};
@@ -139,8 +140,11 @@ fn observations(cell: &CellRecord) -> Vec<String> {
         return Vec::new();
     }
     let rounds = || cell.rounds.iter().filter_map(|round| Some((round, round.measurement.as_ref()?)));
+    let external: Vec<&ExternalRun> =
+        cell.rounds.iter().filter_map(|round| round.external.as_ref()).collect();
     let sum = |count| sum(cell, count).unwrap_or(0);
     let mut notes = Vec::new();
+    notes.extend(tools::beyond_offered(&external, stats::offered(cell)));
     let failed = sum(|m| m.requests.failed);
     if failed > 0 && !cell.summary.verdicts.contains(&Verdict::Tainted) {
         let errors = rounds().flat_map(|(_, m)| &m.errors);

@@ -14,6 +14,7 @@ const REPORTS: &[(&str, &str)] = &[
     ("http2", include_str!("../../templates/http2.md.j2")),
     ("http3", include_str!("../../templates/http3.md.j2")),
     ("encodings", include_str!("../../templates/encodings.md.j2")),
+    ("generators", include_str!("../../templates/generators.md.j2")),
 ];
 
 /// Parts that templates include.
@@ -22,6 +23,7 @@ const PARTS: &[(&str, &str)] = &[
     ("parts/figures.md.j2", include_str!("../../templates/parts/figures.md.j2")),
     ("parts/machine.md.j2", include_str!("../../templates/parts/machine.md.j2")),
     ("parts/section.md.j2", include_str!("../../templates/parts/section.md.j2")),
+    ("parts/tools.md.j2", include_str!("../../templates/parts/tools.md.j2")),
     ("parts/foot.md.j2", include_str!("../../templates/parts/foot.md.j2")),
 ];
 

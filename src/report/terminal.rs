@@ -3,14 +3,18 @@
 use super::grid::{self, Grid, Sheet, Shown};
 use super::marks;
 use super::text::{cut, one_line};
-use crate::results::Results;
+use crate::results::{Results, SectionKind};
 
 /// Every section's figures; columns that do not fit follow below, under the servers' names again.
 pub(super) fn terminal(results: &Results, width: usize) -> String {
     let mut out = String::new();
     for section in &results.sections {
         for sheet in grid::sheets(results, section) {
-            out.push_str(&cut(&one_line(&section.title), width.max(1) - 1));
+            let title = match section.kind {
+                SectionKind::Generators => format!("{}, {}", section.title, sheet.heading()),
+                _ => section.title.clone(),
+            };
+            out.push_str(&cut(&one_line(&title), width.max(1) - 1));
             out.push_str("\n\n");
             push_grid(&mut out, &sheet.figures(), width);
             push_reasons(&mut out, results, &sheet);
@@ -82,6 +86,10 @@ fn push_reasons(out: &mut String, results: &Results, sheet: &Sheet<'_>) {
     for (reason, names) in sheet.idle_reasons() {
         let names: Vec<String> = names.iter().map(|name| one_line(name)).collect();
         out.push_str(&format!("neither side was busy, {}: {}\n", names.join(", "), one_line(reason)));
+    }
+    for server in sheet.gates_failed() {
+        let (label, reason) = (one_line(&server.label), one_line(&marks::gate_reason(server)));
+        out.push_str(&format!("{} gate failed, {label}: {reason}\n", marks::GATE));
     }
     for (name, cell) in sheet.named_cells() {
         for mark in marks::marks(cell, &results.settings) {

@@ -134,6 +134,19 @@ pub(super) fn plus_minus(spread: f64) -> String {
     format!("±{} %", number(spread * 100.0, |_| 1))
 }
 
+/// A figure of unknown magnitude: four digits where it has as many, none after the point from a thousand
+/// on.
+pub(super) fn plain(value: f64) -> String {
+    let whole = value.fract() == 0.0;
+    number(value, |v| match v {
+        _ if whole => 0,
+        v if v >= 1000.0 => 0,
+        v if v >= 1.0 => 3 - (v.log10() as usize).min(3),
+        v if v > 0.0 => (3.0 - v.log10().floor()).min(12.0) as usize,
+        _ => 0,
+    })
+}
+
 fn number(value: f64, decimals: impl Fn(f64) -> usize) -> String {
     if !value.is_finite() || value < 0.0 {
         return MISSING.into();

@@ -6,6 +6,7 @@ use serde::Serialize;
 use super::grid::{self, Blank, Grid, Runs, Sheet, Shown, Tie};
 use super::marks::{self, Mark};
 use super::text::{self, MISSING, Side, code, escape, table};
+use super::tools::{self, Told};
 use super::{notes, quoted};
 use crate::results::{
     BUSY_LOAD, CellRecord, Environment, Protocol, Results, Resumption, SectionKind, SectionRecord,
@@ -28,6 +29,14 @@ pub(super) struct View {
     sections: Vec<SectionView>,
     /// `None` when no server was planned.
     servers: Option<String>,
+    /// What came of the servers' gates.
+    gates: Vec<BlankView>,
+    /// How load generators that are compared were called; `None` without any.
+    generators: Option<String>,
+    /// Figures of probes; `None` without any.
+    probes: Option<String>,
+    /// Why some of them are missing.
+    probe_problems: Vec<BlankView>,
     legend: Vec<String>,
     notes: Vec<String>,
     expect: String,
@@ -66,7 +75,8 @@ struct PairView {
 
 #[derive(Serialize)]
 struct TableView {
-    protocol: &'static str,
+    /// What tells it from the other tables of the section.
+    heading: String,
     figures: String,
     /// `None` when no cell of the table has figures.
     background: Option<String>,
@@ -117,6 +127,10 @@ pub(super) fn view(results: &Results) -> View {
         settings: pairs("Setting", settings(results)),
         sections: results.sections.iter().map(|section| section_view(results, section)).collect(),
         servers: (!results.servers.is_empty()).then(|| servers(results)),
+        gates: tools::gates(results).into_iter().map(told_view).collect(),
+        generators: tools::generators(results),
+        probes: tools::probes(results),
+        probe_problems: tools::probe_problems(results).into_iter().map(told_view).collect(),
         legend: legend(results),
         notes: notes::notes(results),
         expect: escape(&results.settings.expect),
@@ -157,7 +171,9 @@ fn notices(results: &Results) -> Vec<String> {
 
 fn session_line(results: &Results, number: u32, session: &Session) -> String {
     let rounds = results.sections.iter().flat_map(|s| &s.cells).flat_map(|c| &c.rounds);
-    let measured = rounds.filter(|r| r.session == number - 1 && r.measurement.is_some()).count();
+    let measured = rounds
+        .filter(|r| r.session == number - 1 && (r.measurement.is_some() || r.external.is_some()))
+        .count();
     let end = session
         .finished_at
         .as_deref()
@@ -203,6 +219,10 @@ fn environment(results: &Results) -> Vec<(String, String)> {
         let of = server.revision.as_deref().map(|commit| format!(", built from commit {}", escape(commit)));
         rows.push((escape(&server.label), version + &of.unwrap_or_default()));
     }
+    for generator in &results.generators {
+        let version = generator.version.as_deref().map_or_else(|| MISSING.into(), escape);
+        rows.push((format!("{} (generator)", escape(&generator.label)), version));
+    }
     rows.push(("Load generator".into(), generator(results)));
     rows
 }
@@ -242,6 +262,11 @@ fn settings(results: &Results) -> Vec<(String, String)> {
         let place = if udp { "host and port" } else { "listener" };
         rows.push(("Ratios", format!("{what} over each of two protocols of one {place}; {of}")));
     }
+    if kind(SectionKind::Generators) {
+        let what =
+            format!("median of {} x {} runs, each a command of its own", s.rounds, seconds(s.duration_s));
+        rows.push(("Generators", format!("{what}; {}", cells(results, SectionKind::Generators))));
+    }
     if kind(SectionKind::Setup) {
         let what = format!("median of {} windows, each request on a fresh connection", s.rounds);
         rows.push(("Connection set-up", format!("{what}; {}", setup_limits(results))));
@@ -259,7 +284,9 @@ fn settings(results: &Results) -> Vec<(String, String)> {
     if s.order == ServerOrder::Abba {
         rows.push(("Order of servers", "every second round goes back the way of the one before it".into()));
     }
-    rows.push(("Waiting of the generator", waiting(results)));
+    if results.sections.iter().any(|section| section.kind != SectionKind::Generators) {
+        rows.push(("Waiting of the generator", waiting(results)));
+    }
     rows.push(("Machine load", machine_load(results)));
     if !results.overrides.is_empty() {
         let list: Vec<String> = results.overrides.iter().map(|phrase| escape(phrase)).collect();
@@ -436,18 +463,19 @@ fn section_view(results: &Results, section: &SectionRecord) -> SectionView {
 }
 
 fn table_view(results: &Results, sheet: &Sheet<'_>) -> TableView {
+    let of = sheet.of();
     TableView {
-        protocol: sheet.protocols().first().map_or(MISSING, |protocol| protocol.prose()),
-        figures: grid_table(&sheet.figures()),
-        background: sheet.background().as_ref().map(grid_table),
-        quic: sheet.health().as_ref().map(grid_table),
+        heading: escape(sheet.heading()),
+        figures: grid_table(&sheet.figures(), of),
+        background: sheet.background().as_ref().map(|grid| grid_table(grid, of)),
+        quic: sheet.health().as_ref().map(|grid| grid_table(grid, of)),
         idle: idle(sheet),
         footnotes: footnotes(results, sheet),
         ties: ties(sheet),
         even: even(sheet),
         blanks: sheet.blanks().iter().map(blank_view).collect(),
         answers: answers(sheet),
-        runs: sheet.runs().map(|runs| runs_view(&runs)),
+        runs: sheet.runs().map(|runs| runs_view(&runs, of)),
     }
 }
 
@@ -464,20 +492,20 @@ fn answers(sheet: &Sheet<'_>) -> Option<String> {
     (!each.is_empty()).then(|| each.join("; "))
 }
 
-fn runs_view(runs: &Runs) -> RunsView {
+fn runs_view(runs: &Runs, of: &str) -> RunsView {
     let rows = |grid: &Grid| grid.groups.iter().map(|group| group.rows.len()).sum::<usize>();
     RunsView {
-        rounds: grid_table(&runs.rounds),
-        over: (rows(&runs.over) > 0).then(|| grid_table(&runs.over)),
+        rounds: grid_table(&runs.rounds, of),
+        over: (rows(&runs.over) > 0).then(|| grid_table(&runs.over, of)),
         missing: runs.missing.iter().map(|line| escape(&text::cut(line, REASON_LIMIT))).collect(),
         folded: rows(&runs.rounds) > OPEN_ROWS,
     }
 }
 
-/// A grid as Markdown: a measure's name stands in the first row of its group.
-fn grid_table(grid: &Grid) -> String {
+/// A grid as Markdown, its rows of servers or whatever `of` says: a measure's name stands in the first row of its group.
+fn grid_table(grid: &Grid, of: &str) -> String {
     let named = grid.groups.iter().any(|group| !group.title.is_empty());
-    let mut header = vec![("Server".to_owned(), Side::Left)];
+    let mut header = vec![(of.to_owned(), Side::Left)];
     if named {
         header.insert(0, (String::new(), Side::Left));
     }
@@ -511,7 +539,12 @@ fn footnotes(results: &Results, sheet: &Sheet<'_>) -> Vec<String> {
             .collect();
         (!cells.is_empty()).then(|| format!("{} {}: {}.", mark.sign(), mark.name(), cells.join("; ")))
     };
-    Mark::ALL.into_iter().filter_map(note).collect()
+    let gates: Vec<String> = sheet
+        .gates_failed()
+        .map(|server| format!("{}: {}", escape(&server.label), escape(&marks::gate_reason(server))))
+        .collect();
+    let gates = (!gates.is_empty()).then(|| format!("{} gate failed: {}.", marks::GATE, gates.join("; ")));
+    Mark::ALL.into_iter().filter_map(note).chain(gates).collect()
 }
 
 fn ties(sheet: &Sheet<'_>) -> Option<String> {
@@ -545,18 +578,20 @@ fn even(sheet: &Sheet<'_>) -> Option<String> {
     (!names.is_empty()).then(|| names.join("; "))
 }
 
+fn told_view((text, log_tail): Told<'_>) -> BlankView {
+    let last = &log_tail[log_tail.len().saturating_sub(LOG_LINES)..];
+    BlankView { text, log: (!last.is_empty()).then(|| indent(&text::fenced(last))) }
+}
+
 fn blank_view(blank: &Blank<'_>) -> BlankView {
-    let last = &blank.log_tail[blank.log_tail.len().saturating_sub(LOG_LINES)..];
-    BlankView {
-        text: format!(
-            "**{}**, {}: {}: {}",
-            escape(blank.label),
-            blank.cells,
-            blank.shows,
-            escape(&text::cut(&blank.reason, REASON_LIMIT))
-        ),
-        log: (!last.is_empty()).then(|| indent(&text::fenced(last))),
-    }
+    let text = format!(
+        "**{}**, {}: {}: {}",
+        escape(blank.label),
+        blank.cells,
+        blank.shows,
+        escape(&text::cut(&blank.reason, REASON_LIMIT))
+    );
+    told_view((text, blank.log_tail))
 }
 
 /// Two spaces before each line: a block inside a list item.
@@ -579,6 +614,9 @@ fn legend(results: &Results) -> Vec<String> {
         .flat_map(|section| grid::sheets(results, section))
         .flat_map(|sheet| sheet.blanks().into_iter().map(|blank| blank.shows).collect::<Vec<_>>())
         .collect();
+    if results.servers.iter().any(marks::gate_failed) {
+        legend.push(format!("{} {}.", marks::GATE, marks::GATE_MEANING));
+    }
     for (shows, meaning) in [
         (MISSING, "`n/a`: a tool the server needs is absent, or the figure does not exist."),
         ("FAIL", "`FAIL`: the server did not complete the cell, or not over the protocol asked for."),

@@ -159,8 +159,7 @@ pub fn assemble(entries: &[Entry]) -> Result<Results, StoreError> {
     for section in &mut results.sections {
         for cell in &mut section.cells {
             if cell.rounds.is_empty()
-                && let Some(server) = results.servers.iter().find(|s| s.name == cell.server)
-                && let Some(unavailable) = &server.unavailable
+                && let Some(unavailable) = unavailable(&results.servers, &results.generators, cell)
             {
                 cell.rounds.push(unavailable_round(unavailable));
             }
@@ -254,6 +253,19 @@ fn record(cell: &mut CellRecord, round: &RoundRecord) {
     }
 }
 
+/// Why a cell cannot be measured at all: for want of its server, or of its generator.
+fn unavailable<'a>(
+    servers: &'a [ServerRecord],
+    generators: &'a [GeneratorRecord],
+    cell: &CellRecord,
+) -> Option<&'a Unavailable> {
+    let server = servers.iter().find(|server| server.name == cell.server);
+    let generator = cell.generator.and_then(|index| generators.get(index as usize));
+    server
+        .and_then(|server| server.unavailable.as_ref())
+        .or(generator.and_then(|generator| generator.unavailable.as_ref()))
+}
+
 fn unavailable_round(unavailable: &Unavailable) -> RoundRecord {
     RoundRecord {
         round: 1,
@@ -268,21 +280,23 @@ fn unavailable_round(unavailable: &Unavailable) -> RoundRecord {
     }
 }
 
-/// Every round of every cell came to an end of its own, or the server cannot be measured at all.
+/// Every probe, and every round of every cell, came to an end of its own, or the server or the generator
+/// cannot be used at all.
 fn is_complete(results: &Results) -> bool {
-    let unavailable =
-        |name: &str| results.servers.iter().any(|server| server.name == name && server.unavailable.is_some());
-    results.sections.iter().flat_map(|section| &section.cells).all(|cell| {
-        let ended = |wanted: u32| {
-            cell.rounds.iter().any(|round| {
-                let own = [CellStatus::Measured, CellStatus::Failed, CellStatus::WrongProtocol];
-                round.round == wanted && own.contains(&round.status)
-            })
-        };
-        unavailable(&cell.server)
-            || cell.rounds.iter().any(|round| round.status == CellStatus::Absent)
-            || (1..=results.settings.rounds).all(ended)
-    })
+    let pending = [CellStatus::Pending, CellStatus::Interrupted];
+    let probed = results.probes.iter().all(|probe| !pending.contains(&probe.status));
+    probed
+        && results.sections.iter().flat_map(|section| &section.cells).all(|cell| {
+            let ended = |wanted: u32| {
+                cell.rounds.iter().any(|round| {
+                    let own = [CellStatus::Measured, CellStatus::Failed, CellStatus::WrongProtocol];
+                    round.round == wanted && own.contains(&round.status)
+                })
+            };
+            unavailable(&results.servers, &results.generators, cell).is_some()
+                || cell.rounds.iter().any(|round| round.status == CellStatus::Absent)
+                || (1..=results.settings.rounds).all(ended)
+        })
 }
 
 fn parse_line(line: &[u8]) -> Result<Entry, String> {

@@ -1,6 +1,7 @@
 //! Owns the results file: its model, its format number, how it is stored, and the figures derived
 //! from it. Everything `bench` prints about a run is a function of what is in here.
 
+pub mod external;
 pub mod handshake;
 pub mod histogram;
 pub mod journal;

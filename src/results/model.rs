@@ -541,15 +541,19 @@ pub struct RoundRecord {
 pub struct ExternalRun {
     /// The command, placeholders resolved.
     pub command: Vec<String>,
+    /// Window it was asked for in seconds.
+    pub asked_s: f64,
     /// From its start to its end in seconds.
     pub wall_s: f64,
-    /// Its user CPU in µs, its children's included (`ru_utime` of wait4(2)).
+    /// Its user CPU in µs, that of children it waited for included (`RUSAGE_CHILDREN` of getrusage(2)
+    /// in the process above it).
     pub cpu_user_us: u64,
     /// Its system CPU in µs.
     pub cpu_system_us: u64,
-    /// Responses it counts as good; `null` when it does not say.
+    /// Responses of status 2xx or 3xx; `null` when it does not say.
     pub ok: Option<u64>,
-    /// Requests it counts as failed; `null` when it does not say.
+    /// Requests answered otherwise or not at all, those under way at the end apart; `null` when it does not
+    /// say.
     pub failed: Option<u64>,
     /// Requests per second by its own account.
     pub requests_per_second: Option<f64>,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::{
     CellRecord, EffectiveConcurrency, HandshakeFigures, Measurement, RoundRecord, SectionKind, ServerSample,
-    Settings, Summary, handshake, histogram, verdict,
+    Settings, Summary, external, handshake, histogram, verdict,
 };
 
 /// Figures and verdict of a cell over its rounds (`docs/methodology.md`). A function of the raw
@@ -14,6 +14,9 @@ use super::{
 /// Only rounds with a believable measurement count. When there is none, or when a round contradicts
 /// itself, every figure is `None`.
 pub fn summarise(cell: &CellRecord, kind: SectionKind, settings: &Settings) -> Summary {
+    if kind == SectionKind::Generators {
+        return external::summarise(cell, settings);
+    }
     let rounds = verdict::usable_rounds(cell);
     let mut figures = Figures::of(&rounds, settings);
     figures.handshake = handshake::figures(kind, &rounds);
@@ -236,7 +239,7 @@ fn largest_latency(rounds: &[Measured<'_>]) -> (Option<f64>, bool) {
 }
 
 /// The percentiles of the settings and the ones every summary has, ascending, each once.
-fn percentiles(settings: &Settings) -> Vec<f64> {
+pub(super) fn percentiles(settings: &Settings) -> Vec<f64> {
     let mut all = settings.percentiles.clone();
     all.extend(ALWAYS);
     all.retain(|p| (0.0..=100.0).contains(p));

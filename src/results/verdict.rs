@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use super::stats::{self, Figures, Measured};
 use super::{
-    Bound, CellRecord, CellStatus, EffectiveConcurrency, ErrorCount, Measurement, Negotiated, Phase,
-    Protocol, RoundRecord, SectionKind, Settings, Summary, Verdict, handshake, plateau,
+    Bound, CellRecord, CellStatus, EffectiveConcurrency, ErrorCount, ExternalRun, Measurement, Negotiated,
+    Phase, Protocol, RoundRecord, SectionKind, Settings, Summary, Verdict, external, handshake, plateau,
 };
 use crate::units::group_thousands;
 
@@ -17,7 +17,7 @@ const SERVER_AT_LIMIT: f64 = 0.9;
 /// A generator thread at or above this share of its time is at its limit.
 const GENERATOR_AT_LIMIT: f64 = 0.95;
 /// Share of requests that may fail before the figures of the others are doubted.
-const TAINTED_ABOVE: f64 = 0.001;
+pub(super) const TAINTED_ABOVE: f64 = 0.001;
 /// Requests for each that is offered, below which the end of a counted window weighs too much.
 const TAIL_SHARE: f64 = 20.0;
 /// A window this much shorter or longer than asked for was not the window.
@@ -34,10 +34,19 @@ pub(super) fn usable_rounds(cell: &CellRecord) -> Vec<Measured<'_>> {
         match outcome(round, cell) {
             Outcome::Usable(measurement) => usable.push(Measured { round, measurement }),
             Outcome::Lost { spoils_cell: true, .. } => return Vec::new(),
-            Outcome::Lost { .. } => {}
+            Outcome::Lost { .. } | Outcome::External(_) => {}
         }
     }
     usable
+}
+
+/// The rounds figures of a generator may be taken from that ran as a command.
+pub(super) fn external_rounds(cell: &CellRecord) -> Vec<(&RoundRecord, &ExternalRun)> {
+    let usable = |round| match outcome(round, cell) {
+        Outcome::External(run) => Some((round, run)),
+        Outcome::Usable(_) | Outcome::Lost { .. } => None,
+    };
+    cell.rounds.iter().filter_map(usable).collect()
 }
 
 /// Completes a summary: `figures` were taken from `rounds`, the result of [`usable_rounds`].
@@ -50,32 +59,45 @@ pub(super) fn judge(
 ) -> Summary {
     let bound = bound(&figures);
     let bound_reason = plateau::reason(cell, bound, &figures, rounds);
-    let mut findings = if rounds.is_empty() {
-        vec![unusable(cell)]
-    } else {
-        let mut all = Vec::new();
-        all.extend(tainted(rounds));
-        all.extend(generator_bound(&figures, bound));
-        all.extend(starved(cell, kind, &figures));
-        all.extend(unstable(&figures, rounds.len(), settings));
-        all
-    };
+    let mut findings = Vec::new();
+    if !rounds.is_empty() {
+        findings.extend(tainted(rounds));
+        findings.extend(generator_bound(&figures, bound));
+        findings.extend(starved(cell, kind, &figures));
+        findings.extend(unstable(&figures, rounds.len(), settings));
+    }
+    let summary = conclude(cell, settings, rounds.len(), findings, figures);
+    Summary { bound, bound_reason, ..summary }
+}
+
+/// A summary of `figures`, taken from so many rounds, and of what was found against them, weightiest
+/// first. Without a round the cell's own outcome is what there is to say.
+pub(super) fn conclude(
+    cell: &CellRecord,
+    settings: &Settings,
+    rounds: usize,
+    mut findings: Vec<(Verdict, String)>,
+    figures: Figures,
+) -> Summary {
+    if rounds == 0 {
+        findings = vec![unusable(cell)];
+    }
     if findings.is_empty() {
         findings.push((Verdict::Valid, String::new()));
     }
     let verdicts: Vec<Verdict> = findings.iter().map(|(verdict, _)| *verdict).collect();
     let mut reasons: Vec<String> =
         findings.into_iter().map(|(_, reason)| reason).filter(|r| !r.is_empty()).collect();
-    if !rounds.is_empty() {
-        reasons.extend(missing_rounds(cell, rounds.len(), settings.rounds));
+    if rounds > 0 {
+        reasons.extend(missing_rounds(cell, rounds, settings.rounds));
     }
     Summary {
         verdict: verdicts[0],
         verdicts,
         reasons,
-        bound,
-        bound_reason,
-        rounds_measured: u32::try_from(rounds.len()).unwrap_or(u32::MAX),
+        bound: None,
+        bound_reason: None,
+        rounds_measured: u32::try_from(rounds).unwrap_or(u32::MAX),
         requests_per_second: figures.requests_per_second,
         spread: figures.spread,
         latency_mean_us: figures.latency_mean_us,
@@ -100,6 +122,8 @@ pub(super) fn judge(
 enum Outcome<'a> {
     /// Figures can be taken from it.
     Usable(&'a Measurement),
+    /// Figures can be taken from it that a command gave.
+    External(&'a ExternalRun),
     /// They cannot.
     Lost { verdict: Verdict, reason: String, spoils_cell: bool },
 }
@@ -118,7 +142,13 @@ fn outcome<'a>(round: &'a RoundRecord, cell: &CellRecord) -> Outcome<'a> {
         (CellStatus::Failed, _) => lost(Verdict::Failed, stated("the round failed")),
         (CellStatus::Interrupted, _) => lost(Verdict::Interrupted, stated("cut short")),
         (CellStatus::Pending, _) => lost(Verdict::Interrupted, stated(NOT_REACHED)),
-        (CellStatus::Measured, None) => lost(Verdict::Failed, stated("no measurement was kept")),
+        (CellStatus::Measured, None) => match &round.external {
+            Some(run) => match external::contradiction(run) {
+                Some(reason) => lost(Verdict::Failed, reason),
+                None => Outcome::External(run),
+            },
+            None => lost(Verdict::Failed, stated("no measurement was kept")),
+        },
         (CellStatus::Measured, Some(m)) if m.interrupted => {
             lost(Verdict::Interrupted, stated("cut short by a signal"))
         }
@@ -233,7 +263,7 @@ fn unusable(cell: &CellRecord) -> (Verdict, String) {
             Outcome::Lost { verdict, reason, spoils_cell } => {
                 Some((spoils_cell, verdict, reason, round.round))
             }
-            Outcome::Usable(_) => None,
+            Outcome::Usable(_) | Outcome::External(_) => None,
         })
         .collect();
     // A round that spoils the cell is the reason, whatever became of the others.
@@ -291,7 +321,7 @@ fn missing_rounds(cell: &CellRecord, usable: usize, asked: u32) -> Option<String
         .iter()
         .filter_map(|round| match outcome(round, cell) {
             Outcome::Lost { reason, .. } => Some((reason, round.round)),
-            Outcome::Usable(_) => None,
+            Outcome::Usable(_) | Outcome::External(_) => None,
         })
         .collect();
     let why = by_reason(lost.iter().map(|(reason, round)| (reason.as_str(), *round)), usize::MAX);
@@ -372,7 +402,7 @@ pub fn phase_name(phase: Phase) -> &'static str {
 
 /// A server is at its limit when the CPUs it was given are, or when its busiest thread is: a
 /// single-threaded server on two CPUs leaves one of them idle however hard it is driven.
-fn bound(figures: &Figures) -> Option<Bound> {
+pub(super) fn bound(figures: &Figures) -> Option<Bound> {
     let server = [figures.server_busy, figures.server_busiest_thread].into_iter().flatten().reduce(f64::max);
     if server.is_none() && figures.generator_busy.is_none() {
         return None;
@@ -403,7 +433,7 @@ fn generator_bound(figures: &Figures, bound: Option<Bound>) -> Option<(Verdict, 
     Some((Verdict::GeneratorBound, reason))
 }
 
-fn starved(cell: &CellRecord, kind: SectionKind, figures: &Figures) -> Option<(Verdict, String)> {
+pub(super) fn starved(cell: &CellRecord, kind: SectionKind, figures: &Figures) -> Option<(Verdict, String)> {
     if kind == SectionKind::Handshake {
         // One connection after the other is to be timed; there is no load to keep up.
         return None;
@@ -431,7 +461,7 @@ pub fn approximate(in_flight: f64) -> String {
     if in_flight < 1.0 { format!("~{in_flight:.2}") } else { format!("~{in_flight:.1}") }
 }
 
-fn unstable(figures: &Figures, rounds: usize, settings: &Settings) -> Option<(Verdict, String)> {
+pub(super) fn unstable(figures: &Figures, rounds: usize, settings: &Settings) -> Option<(Verdict, String)> {
     let spread = figures.spread.filter(|s| rounds >= 2 && *s > settings.unstable_above)?;
     let reason = format!(
         "±{:.1} % req/s over {rounds} rounds, more than the ±{} % allowed",

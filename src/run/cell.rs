@@ -6,7 +6,7 @@
 
 use super::generator::{Heard, Link};
 use crate::load::plan::{Event, Limit, LoadPlan};
-use crate::results::{Answer, ErrorCount, Measurement, Phase, ServerSample};
+use crate::results::{Answer, ErrorCount, ExternalRun, Measurement, Phase, ServerSample};
 use crate::sampler::{self, TreeSampler, TreeSnapshot};
 use crate::time::{Instant, Span};
 use crate::units::format_duration;
@@ -57,6 +57,8 @@ pub(crate) struct Watched {
     pub(crate) measurement: Option<Box<Measurement>>,
     /// What the server used in the window; `None` when an edge was missed.
     pub(crate) sample: Option<ServerSample>,
+    /// What a generator said that was run as a command, and the last lines of its output.
+    pub(crate) external: Option<(Box<ExternalRun>, Vec<String>)>,
     /// What the server answered before the window, where that was looked at.
     pub(crate) answer: Option<Answer>,
 }
@@ -145,7 +147,7 @@ pub(crate) fn watch<S: Sampling>(
 impl Watched {
     /// An ending without a measurement.
     pub(crate) fn without(ending: Ending) -> Self {
-        Self { ending, measurement: None, sample: None, answer: None }
+        Self { ending, measurement: None, sample: None, external: None, answer: None }
     }
 }
 
@@ -208,7 +210,7 @@ fn conclude<S: Sampling>(measurement: Box<Measurement>, edges: &Edges<S>, cut: O
     } else {
         unusable(&measurement).map_or(Ending::Measured, Ending::Failed)
     };
-    Watched { ending, measurement: Some(measurement), sample, answer: None }
+    Watched { ending, measurement: Some(measurement), sample, external: None, answer: None }
 }
 
 /// Why a measurement says nothing about the server, when it does not: no window, or no response in

@@ -185,7 +185,8 @@ impl<S: Stage, K: Keep> Conductor<'_, S, K> {
             let stage = &self.stage;
             let round =
                 record::round(visit, self.session, watched, death.clone(), || stage.log_tail(&server));
-            self.spent.load = self.spent.load + load_of(&round, clock::now().since(began));
+            let warmup = self.scenario.sections[visit.section].warmup;
+            self.spent.load = self.spent.load + load_of(&round, warmup, clock::now().since(began));
             self.outcome(visit, round)?;
             measured += 1;
             if let Some(death) = death {
@@ -288,10 +289,11 @@ fn server_deadline(scenario: &Scenario, start: &Start) -> Span {
 }
 
 /// The part of a cell's time that was load.
-fn load_of(round: &RoundRecord, took: Span) -> Span {
+fn load_of(round: &RoundRecord, warmup: Span, took: Span) -> Span {
     let length = |m: &Measurement| m.window.length_s.map(|window| m.window.warmup_s + window);
-    let seconds =
-        round.measurement.as_ref().filter(|_| round.status == CellStatus::Measured).and_then(length);
+    let own = round.measurement.as_ref().and_then(length);
+    let seconds = own.or(round.external.as_ref().map(|run| warmup.as_secs_f64() + run.wall_s));
+    let seconds = seconds.filter(|_| round.status == CellStatus::Measured);
     seconds.map_or(took, |seconds| Span::from_nanos((seconds * 1e9) as u64).min(took))
 }
 
@@ -382,10 +384,17 @@ mod tests {
                         ending: Ending::Cut("interrupted by SIGINT".into()),
                         measurement,
                         sample: None,
+                        external: None,
                         answer: None,
                     }
                 }
-                _ => Watched { ending: Ending::Measured, measurement, sample: None, answer: None },
+                _ => Watched {
+                    ending: Ending::Measured,
+                    measurement,
+                    sample: None,
+                    external: None,
+                    answer: None,
+                },
             }
         }
 

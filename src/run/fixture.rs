@@ -41,6 +41,8 @@ pub(crate) fn scenario(rounds: u32, servers: &[&str], sections: &[&[Protocol]], 
         pin: Pin { servers: vec![], generator: vec![], workers: 1, generator_threads: 1 },
         expect: Expected { path: "/".into(), status: Some(200), body: Some(b"hi\n".to_vec()), length: None },
         servers: servers.iter().map(|name| server(name)).collect(),
+        generators: vec![],
+        probes: vec![],
         sections: sections
             .iter()
             .enumerate()
@@ -79,6 +81,7 @@ pub(crate) fn server(name: &str) -> ServerSpec {
         port: None,
         tls_port: None,
         note: None,
+        gate: None,
         workers: None,
         variant: None,
         revision: None,

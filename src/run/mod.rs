@@ -3,12 +3,14 @@
 //! sampled and killed apart, and a crash costs one cell.
 //!
 //! Read in the order a run takes: `outputs` (files and lock), `resume` (what an earlier run left),
-//! `prepare` (builds), `schedule` (the order), `conductor` (the course), `stage` (real servers),
-//! `answer` (what it answers), `cell` and `generator` (one cell), `ledger` (what is kept).
+//! `prepare` (builds), `tools` (probes and gates), `schedule` (the order), `conductor` (the course),
+//! `stage` (real servers), `answer` (what they answer), `cell` and `generator` (one cell), `external` (one
+//! cell by another generator), `ledger` (what is kept).
 
 mod answer;
 mod cell;
 mod conductor;
+mod external;
 #[cfg(test)]
 mod fixture;
 mod generator;
@@ -24,15 +26,16 @@ mod record;
 mod resume;
 mod schedule;
 mod stage;
+mod tools;
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
 pub use generator::GeneratorCommand;
 
 use crate::clock;
 use crate::results::store::{self, Entry, Journal, StoreError};
-use crate::results::{CellStatus, Environment, Results, ServerRecord};
+use crate::results::{CellStatus, Environment, GateOutcome, GeneratorRecord, Results, ServerRecord};
 use crate::scenario::Scenario;
 use crate::server::{Certificate, Host, ServerError};
 use crate::time::Span;
@@ -53,6 +56,8 @@ pub struct Options {
     pub resume: bool,
     /// Keep the servers' logs also when all went well.
     pub keep_logs: bool,
+    /// Measure nothing unless every server can be built and started here.
+    pub every_server: bool,
     /// The command line, for the record.
     pub command: Vec<String>,
     /// The machine, for the record. Read before anything is built, because a build is load.
@@ -98,12 +103,22 @@ impl From<ServerError> for RunError {
 }
 
 impl Outcome {
-    /// True when every cell has a measurement in every round, those of absent tools apart.
+    /// True when every cell has a measurement in every round, and every probe ran, those of absent tools
+    /// apart.
     pub fn all_measured(&self) -> bool {
         let done = |status| matches!(status, CellStatus::Measured | CellStatus::Absent);
         let cells = self.results.sections.iter().flat_map(|section| &section.cells);
         self.results.complete
             && cells.into_iter().all(|cell| cell.rounds.iter().all(|round| done(round.status)))
+            && self.results.probes.iter().all(|probe| done(probe.status))
+    }
+
+    /// The names of the servers whose gate failed.
+    pub fn gates_failed(&self) -> Vec<&str> {
+        let failed = |server: &&ServerRecord| {
+            server.gate.as_ref().is_some_and(|gate| gate.outcome == GateOutcome::Failed)
+        };
+        self.results.servers.iter().filter(failed).map(|server| server.name.as_str()).collect()
     }
 }
 
@@ -137,9 +152,11 @@ fn run_into(
     let done = earlier.as_ref().map_or_else(HashSet::new, |(_, results)| resume::done(scenario, results));
     let starts =
         schedule::starts(scenario, &|visit| obstacle(scenario, visit).is_none() && !done.contains(visit));
+    let probes = resume::probes_left(scenario, earlier.as_ref().map(|(_, results)| results));
     if let Some((_, results)) = &earlier
         && results.complete
         && starts.is_empty()
+        && probes.is_empty()
     {
         progress.say("nothing to resume: every cell has been measured");
         return Ok(outcome(results.clone(), outputs, None, &Course::default()));
@@ -157,25 +174,46 @@ fn run_into(
         workers: scenario.pin.workers,
     };
     let wanted = |server: usize| starts.iter().any(|start| start.server == server);
-    let prepared = prepare::servers(scenario, &host, progress, &wanted);
-    let starts = without_unavailable(scenario, starts, &prepared);
+    let mut prepared = prepare::servers(scenario, &host, progress, &wanted, options.every_server)?;
+    for record in &mut prepared {
+        record.gate = earlier.as_ref().and_then(|(_, results)| resume::gate(results, &record.name));
+    }
+    let generators = prepare::generators(scenario, &host, progress, &starts);
+    let starts = without_unavailable(scenario, starts, &prepared, &generators);
 
     let sessions_before = earlier.as_ref().map_or(0, |(_, results)| results.sessions.len());
     let session = record::index(sessions_before);
     let mut ledger = Ledger::open(outputs, earlier.map(|(entries, _)| entries).unwrap_or_default(), plan)?;
-    for server in prepared {
-        ledger.keep(Entry::Server(Box::new(server)))?;
+    for server in &prepared {
+        ledger.keep(Entry::Server(Box::new(server.clone())))?;
+    }
+    for generator in generators.into_values() {
+        ledger.keep(Entry::Generator(Box::new(generator)))?;
     }
     for entry in unspoken(scenario, session) {
         ledger.keep(entry)?;
     }
     ledger.save()?;
 
+    halt.arm(scenario.run.run_deadline);
+    for spec in probes {
+        if halt.reason().is_none() {
+            progress.now(&format!("probing {}", spec.label));
+            let record = tools::probe(spec, &host, halt, session);
+            progress.say(&progress::probed(&record));
+            ledger.keep(Entry::Probe(Box::new(record)))?;
+            ledger.save()?;
+        }
+    }
+    let mut stage = Machinery { scenario, host: &host, generator: &options.generator, halt };
+    for mut record in prepared {
+        gate(&mut stage, &mut record, &mut ledger, progress)?;
+    }
+    ledger.save()?;
+
     let planned = starts.iter().flat_map(Start::visits).map(|visit| conductor::planned(scenario, &visit));
     let planned: Vec<Span> = planned.collect();
     progress.begin(planned.len(), planned.iter().fold(Span::ZERO, |sum, cell| sum + *cell));
-    halt.arm(scenario.run.run_deadline);
-    let stage = Machinery { scenario, host: &host, generator: &options.generator, halt };
     let conductor = Conductor {
         scenario,
         stage,
@@ -194,6 +232,29 @@ fn run_into(
     }
     outcome.logs = outcome.logs.filter(|logs| logs.exists());
     Ok(outcome)
+}
+
+/// Runs the gate of a server that has one without an outcome, and keeps what came of it.
+fn gate(
+    stage: &mut Machinery<'_>,
+    record: &mut ServerRecord,
+    ledger: &mut Ledger<'_>,
+    progress: &mut Progress,
+) -> Result<(), RunError> {
+    let server = stage.scenario.servers.iter().position(|spec| spec.name == record.name);
+    let Some(server) = server.filter(|_| record.unavailable.is_none() && record.gate.is_none()) else {
+        return Ok(());
+    };
+    if stage.scenario.servers[server].gate.is_none() || stage.halt.reason().is_some() {
+        return Ok(());
+    }
+    progress.now(&format!("gate of {}", record.label));
+    record.gate = stage.gate(server)?;
+    if let Some(gate) = &record.gate {
+        progress.say(&progress::gated(&record.name, gate));
+        ledger.keep(Entry::Server(Box::new(record.clone())))?;
+    }
+    Ok(())
 }
 
 /// What an earlier run left, when it is to be continued: its entries and what they fold into. Says
@@ -227,18 +288,30 @@ fn earlier_run(
     Ok(Some((entries, results)))
 }
 
-/// Leaves out the starts of servers that cannot be measured at all.
-fn without_unavailable(scenario: &Scenario, starts: Vec<Start>, prepared: &[ServerRecord]) -> Vec<Start> {
+/// Leaves out the starts of servers, and the cells of generators, that cannot be used at all.
+fn without_unavailable(
+    scenario: &Scenario,
+    mut starts: Vec<Start>,
+    prepared: &[ServerRecord],
+    generators: &BTreeMap<usize, GeneratorRecord>,
+) -> Vec<Start> {
     let unavailable = |start: &Start| {
         let name = &scenario.servers[start.server].name;
         prepared.iter().any(|server| server.name == *name && server.unavailable.is_some())
     };
-    starts.into_iter().filter(|start| !unavailable(start)).collect()
+    for start in &mut starts {
+        start.cells.retain(|cell| {
+            let generator = cell.generator.and_then(|index| generators.get(&index));
+            generator.is_none_or(|generator| generator.unavailable.is_none())
+        });
+    }
+    starts.into_iter().filter(|start| !unavailable(start) && !start.cells.is_empty()).collect()
 }
 
-/// Why a visit cannot be made, whatever the machine: its server does not speak what it needs.
+/// Why a visit cannot be made, whatever the machine: its server or generator does not speak what it needs.
 fn obstacle(scenario: &Scenario, visit: &Visit) -> Option<String> {
-    scenario.sections[visit.section].obstacle(&scenario.servers[visit.server], visit.protocol)
+    let (section, server) = (&scenario.sections[visit.section], &scenario.servers[visit.server]);
+    scenario.obstacle(section, server, visit.protocol, visit.cell)
 }
 
 /// One outcome for each cell whose protocols its server does not speak.

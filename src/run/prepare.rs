@@ -1,25 +1,56 @@
-//! Owns what is done once for each server before the first round: requirements, build, version. What
-//! goes wrong makes its cells `n/a` or `FAIL`, and never stops the run.
+//! Owns what is done once for each server and each generator before the first round: requirements,
+//! build, version. What goes wrong makes its cells `n/a` or `FAIL`, and never stops the run.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::progress::Progress;
-use super::record;
-use crate::results::{CellStatus, ServerRecord, Unavailable};
+use super::schedule::Start;
+use super::{RunError, external, record};
+use crate::results::{CellStatus, GeneratorRecord, ServerRecord, Unavailable};
 use crate::scenario::{Scenario, ServerSpec};
 use crate::server::{self, Host, ServerError};
 use crate::units::format_duration;
 
 /// The records of the servers of which `wanted` holds, in scenario order.
+///
+/// # Errors
+/// When every one is needed: the first that cannot be measured, with its last log lines.
 pub(crate) fn servers(
     scenario: &Scenario,
     host: &Host,
     progress: &mut Progress,
     wanted: &dyn Fn(usize) -> bool,
-) -> Vec<ServerRecord> {
+    every_one: bool,
+) -> Result<Vec<ServerRecord>, RunError> {
     let mut records = Vec::new();
-    for (index, spec) in scenario.servers.iter().enumerate() {
-        if wanted(index) {
-            records.push(server(scenario, spec, host, progress));
+    for (_, spec) in scenario.servers.iter().enumerate().filter(|(index, _)| wanted(*index)) {
+        let record = server(scenario, spec, host, progress);
+        if let Some(Unavailable { reason, log_tail, .. }) = record.unavailable.as_ref().filter(|_| every_one)
+        {
+            let log: String = log_tail.iter().map(|line| format!("\n  {line}")).collect();
+            return Err(RunError(format!("{}: {reason}{log}", spec.label)));
         }
+        records.push(record);
+    }
+    Ok(records)
+}
+
+/// The records of the generators that drive a cell of `starts`, by their places in the scenario.
+pub(crate) fn generators(
+    scenario: &Scenario,
+    host: &Host,
+    progress: &mut Progress,
+    starts: &[Start],
+) -> BTreeMap<usize, GeneratorRecord> {
+    let wanted = starts.iter().flat_map(|start| &start.cells).filter_map(|cell| cell.generator);
+    let wanted: BTreeSet<usize> = wanted.collect();
+    let mut records = BTreeMap::new();
+    for index in wanted {
+        let record = external::prepare(&scenario.generators[index], &host.exe);
+        if let Some(unavailable) = &record.unavailable {
+            progress.say(&format!("{}: n/a: {}", record.name, unavailable.reason));
+        }
+        records.insert(index, record);
     }
     records
 }

@@ -106,7 +106,7 @@ fn came_to_nothing(error: &ErrorCount) -> bool {
 }
 
 /// A probe looks at the answer, not at what it cost.
-struct Unsampled;
+pub(crate) struct Unsampled;
 
 impl Sampling for Unsampled {
     type Snapshot = ();

@@ -9,7 +9,9 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use super::schedule::Visit;
 use crate::clock;
-use crate::results::{CellStatus, RoundRecord, SectionKind, Summary, Verdict};
+use crate::results::{
+    CellStatus, GateOutcome, GateRecord, ProbeFigure, ProbeRecord, RoundRecord, SectionKind, Summary, Verdict,
+};
 use crate::scenario::Scenario;
 use crate::time::{Instant, Span};
 use crate::units::{format_duration, group_thousands};
@@ -152,21 +154,54 @@ impl Estimate {
 /// A visit as users name it, e.g. `nginx h1 50x1 round 1`.
 pub(crate) fn name(scenario: &Scenario, visit: &Visit) -> String {
     let (server, cell) = (&scenario.servers[visit.server].name, visit.cell);
-    format!("{server} {} {cell} round {}", visit.protocol.name(), visit.round)
+    let by = cell.generator.map(|index| format!(" by {}", scenario.generators[index].name));
+    format!("{server} {} {cell}{} round {}", visit.protocol.name(), by.unwrap_or_default(), visit.round)
+}
+
+/// What came of a probe, in one line.
+pub(crate) fn probed(probe: &ProbeRecord) -> String {
+    let figure = |figure: &ProbeFigure| {
+        let value = figure.value.map_or_else(|| "n/a".to_owned(), |value| value.to_string());
+        format!("{} {value} {}", figure.name, figure.unit).trim_end().to_owned()
+    };
+    let figures: Vec<String> = probe.figures.iter().map(figure).collect();
+    let said = match &probe.reason {
+        Some(reason) => format!("{}: {reason}", status_name(probe.status)),
+        None => figures.join(", "),
+    };
+    format!("probe {}: {said}", probe.name)
+}
+
+/// What came of a gate, in one line.
+pub(crate) fn gated(server: &str, gate: &GateRecord) -> String {
+    let word = match gate.outcome {
+        GateOutcome::Passed => "passed",
+        GateOutcome::Failed => "FAIL",
+        GateOutcome::NotRun => "not run",
+    };
+    let reason = gate.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+    format!("{server}: gate {word}{reason}")
 }
 
 /// A round in one line: its figures and verdict, or why there are none.
 pub(crate) fn outcome(round: &RoundRecord, kind: SectionKind, summary: &Summary) -> String {
-    let word = match round.status {
-        CellStatus::Measured => return figures(kind, summary),
+    if round.status == CellStatus::Measured {
+        return figures(kind, summary);
+    }
+    let word = status_name(round.status);
+    match &round.reason {
+        Some(reason) => format!("{word}: {reason}"),
+        None => word.into(),
+    }
+}
+
+fn status_name(status: CellStatus) -> &'static str {
+    match status {
+        CellStatus::Measured => "measured",
         CellStatus::Failed | CellStatus::WrongProtocol => "FAIL",
         CellStatus::Interrupted => "interrupted",
         CellStatus::Absent => "n/a",
         CellStatus::Pending => "pending",
-    };
-    match &round.reason {
-        Some(reason) => format!("{word}: {reason}"),
-        None => word.into(),
     }
 }
 

@@ -3,6 +3,7 @@
 
 use super::cell::{Ending, Watched};
 use super::schedule::Visit;
+use super::{external, tools};
 use crate::results::store::Entry;
 use crate::results::{
     CellRecord, CellStatus, Environment, HeaderField, Protocol, Results, RoundRecord, ScenarioRecord,
@@ -23,8 +24,8 @@ pub(crate) fn results(scenario: &Scenario, session: Session) -> Results {
         sessions: vec![session],
         settings: settings(scenario),
         servers: scenario.servers.iter().map(server).collect(),
-        generators: Vec::new(),
-        probes: Vec::new(),
+        generators: scenario.generators.iter().map(external::planned).collect(),
+        probes: scenario.probes.iter().map(tools::planned).collect(),
         sections: scenario.sections.iter().map(|section| self::section(scenario, section)).collect(),
         complete: false,
     }
@@ -64,7 +65,7 @@ pub(crate) fn entry(scenario: &Scenario, visit: &Visit, round: RoundRecord) -> E
         concurrency: visit.cell.concurrency,
         resumption: visit.cell.resumption,
         requests_per_connection: visit.cell.requests_per_connection,
-        generator: None,
+        generator: visit.cell.generator.map(index),
         round: Box::new(round),
     }
 }
@@ -92,7 +93,7 @@ pub(crate) fn without_measurement(
 
 /// The outcome of a cell that was watched to its end. `death` is how its server ended, when it did:
 /// that is then the reason, whatever the generator still measured. `log_tail` is read for a failure
-/// only.
+/// only, and not where the generator said what failed.
 pub(crate) fn round(
     visit: &Visit,
     session: u32,
@@ -100,6 +101,7 @@ pub(crate) fn round(
     death: Option<String>,
     log_tail: impl FnOnce() -> Vec<String>,
 ) -> RoundRecord {
+    let dead = death.is_some();
     let (status, reason) = match (watched.ending, death) {
         (Ending::Cut(reason), _) => (CellStatus::Interrupted, Some(reason)),
         (_, Some(death)) => (CellStatus::Failed, Some(format!("the server {death} during the cell"))),
@@ -109,15 +111,20 @@ pub(crate) fn round(
             (CellStatus::Failed, Some(format!("the generator could not measure: {reason}")))
         }
     };
+    let (external, said) = watched.external.unzip();
     RoundRecord {
         round: visit.round,
         session,
         status,
         reason,
-        log_tail: if status == CellStatus::Failed { log_tail() } else { Vec::new() },
+        log_tail: match said {
+            _ if status != CellStatus::Failed => Vec::new(),
+            Some(said) if !dead => said,
+            _ => log_tail(),
+        },
         measurement: watched.measurement.map(|measurement| *measurement),
         server: watched.sample,
-        external: None,
+        external: external.map(|external| *external),
         answer: watched.answer,
     }
 }
@@ -135,7 +142,7 @@ fn planned(server: &ServerSpec, protocol: Protocol, cell: Cell, rounds: Vec<Roun
         concurrency: cell.concurrency,
         resumption: cell.resumption,
         requests_per_connection: cell.requests_per_connection,
-        generator: None,
+        generator: cell.generator.map(index),
         rounds,
         summary: nothing_yet(),
     }
@@ -168,10 +175,10 @@ pub(crate) fn settings(scenario: &Scenario) -> Settings {
     }
 }
 
-/// Cells in the order the results file promises: server, protocol, cell.
+/// Cells in the order the results file promises: server, protocol, cell, generator.
 fn section(scenario: &Scenario, section: &Section) -> SectionRecord {
     let mut cells = Vec::new();
-    for spec in &scenario.servers {
+    for spec in scenario.servers.iter().filter(|spec| section.takes_part(spec)) {
         for &protocol in &section.protocols {
             cells.extend(section.cells_of(protocol).map(|cell| planned(spec, protocol, cell, Vec::new())));
         }
@@ -285,6 +292,7 @@ mod tests {
             ending: Ending::Measured,
             measurement: Some(Box::new(fixture::measurement(5))),
             sample: None,
+            external: None,
             answer: None,
         };
         let tail = || vec!["out of memory".to_owned()];

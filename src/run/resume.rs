@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use super::record;
 use super::schedule::{Visit, visits};
 use crate::results::store::Entry;
-use crate::results::{CellStatus, Results};
-use crate::scenario::Scenario;
+use crate::results::{CellStatus, GateOutcome, GateRecord, Results};
+use crate::scenario::{ProbeSpec, Scenario};
 
 /// Refuses to continue `earlier` when `now` asks another question: figures of both would then stand
 /// side by side in one table.
@@ -43,6 +43,22 @@ pub(crate) fn done(scenario: &Scenario, earlier: &Results) -> HashSet<Visit> {
         })
     };
     visits(scenario).into_iter().filter(|visit| measured(visit)).collect()
+}
+
+/// The probes that are to be run: those without figures.
+pub(crate) fn probes_left<'a>(scenario: &'a Scenario, earlier: Option<&Results>) -> Vec<&'a ProbeSpec> {
+    let done = |spec: &&ProbeSpec| {
+        let probes = earlier.into_iter().flat_map(|results| &results.probes);
+        let mut measured = probes.filter(|probe| probe.status == CellStatus::Measured);
+        measured.any(|probe| probe.name == spec.name)
+    };
+    scenario.probes.iter().filter(|spec| !done(spec)).collect()
+}
+
+/// What an earlier run's gate of a server said, when it was run.
+pub(crate) fn gate(earlier: &Results, server: &str) -> Option<GateRecord> {
+    let gate = earlier.servers.iter().find(|record| record.name == server)?.gate.clone();
+    gate.filter(|gate| gate.outcome != GateOutcome::NotRun)
 }
 
 /// A journal that folds into `results` again.

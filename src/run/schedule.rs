@@ -5,6 +5,7 @@
 //! one that always runs last. Where two servers are compared pair by pair, every second round goes back
 //! the way of the one before it (A, B; B, A): a steady drift then adds the same to both.
 
+use super::record;
 use crate::results::{CellKey, Protocol, SectionKind, ServerOrder};
 use crate::scenario::{Cell, Scenario, Section, SectionLimit};
 use crate::time::Span;
@@ -27,14 +28,14 @@ pub(crate) struct Visit {
 impl Visit {
     /// What it asks for, as the results tell cells apart.
     pub(crate) fn key(&self) -> CellKey {
-        let Cell { connections, concurrency, resumption, requests_per_connection } = self.cell;
+        let Cell { connections, concurrency, resumption, requests_per_connection, generator } = self.cell;
         CellKey {
             protocol: self.protocol,
             connections,
             concurrency,
             resumption,
             requests_per_connection,
-            generator: None,
+            generator: generator.map(record::index),
         }
     }
 }
@@ -73,14 +74,15 @@ pub(crate) fn starts(scenario: &Scenario, wanted: &dyn Fn(&Visit) -> bool) -> Ve
     let mut starts = Vec::new();
     for round in 1..=scenario.run.rounds {
         for (index, section) in scenario.sections.iter().enumerate() {
-            for server in servers(scenario, round) {
+            let takes_part = |server: &usize| section.takes_part(&scenario.servers[*server]);
+            for server in servers(scenario, round).into_iter().filter(takes_part) {
                 for protocol in protocols(section, round) {
                     let mut start = Start {
                         round,
                         section: index,
                         server,
                         protocol,
-                        cells: section.cells_of(protocol).collect(),
+                        cells: in_turn(section, section.cells_of(protocol).collect(), round),
                     };
                     let cells = start.visits().filter(wanted).map(|visit| visit.cell).collect();
                     start.cells = cells;
@@ -129,6 +131,19 @@ fn servers(scenario: &Scenario, round: u32) -> Vec<usize> {
 fn protocols(section: &Section, round: u32) -> impl Iterator<Item = Protocol> + '_ {
     let turn = if section.kind == SectionKind::Ratio { round } else { 1 };
     rotated(section.protocols.len(), turn).map(|index| section.protocols[index])
+}
+
+/// The cells of a start in the order of a round. Where several generators drive each of them, those of one
+/// cell come one after the other, and take turns in being first.
+fn in_turn(section: &Section, mut cells: Vec<Cell>, round: u32) -> Vec<Cell> {
+    if section.kind == SectionKind::Generators {
+        let one = |a: &Cell, b: &Cell| Cell { generator: b.generator, ..*a } == *b;
+        for generators in cells.chunk_by_mut(one) {
+            let first = (round as usize).saturating_sub(1) % generators.len();
+            generators.rotate_left(first);
+        }
+    }
+    cells
 }
 
 /// Indices `0..count`, beginning one further in each round.
@@ -191,6 +206,30 @@ mod tests {
         assert_eq!(order(1), [H2c, H1, H2c, H1, H2c, H1]);
     }
 
+    #[test]
+    fn generators_take_turns_in_being_first_on_each_cell() {
+        let mut scenario = fixture::scenario(3, &["a", "mute"], &[&[Protocol::H1]], &[1, 10]);
+        scenario.servers[1].protocols = vec![Protocol::H3];
+        let section = &mut scenario.sections[0];
+        section.kind = SectionKind::Generators;
+        section.cells = [1, 10]
+            .into_iter()
+            .flat_map(|c| (0..3).map(move |generator| Cell { generator: Some(generator), ..Cell::new(c, 1) }))
+            .collect();
+        let orders: Vec<String> = starts(&scenario, &|_| true)
+            .iter()
+            .map(|start| {
+                assert_eq!(start.server, 0, "the other one has no part in it");
+                let name = |cell: &Cell| format!("{}:{}", cell.connections, cell.generator.unwrap());
+                start.cells.iter().map(name).collect::<Vec<_>>().join(" ")
+            })
+            .collect();
+        assert_eq!(
+            orders,
+            ["1:0 1:1 1:2 10:0 10:1 10:2", "1:1 1:2 1:0 10:1 10:2 10:0", "1:2 1:0 1:1 10:2 10:0 10:1"]
+        );
+    }
+
     proptest! {
         /// Of any two servers each comes first equally often, and a drift that is the same from start to
         /// start adds the same to all of them; over enough rounds each server begins as often as another.
@@ -214,7 +253,7 @@ mod tests {
             };
             prop_assert!((1..servers).all(|server| drift(server) == drift(0)));
             let begun = |server| rounds.iter().filter(|round| round[0] == server).count();
-            if pairs as usize % servers == 0 {
+            if (pairs as usize).is_multiple_of(servers) {
                 prop_assert!((0..servers).all(|server| begun(server) == rounds.len() / servers));
             }
         }

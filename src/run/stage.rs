@@ -9,10 +9,12 @@ use super::interrupt::Halt;
 use super::plan;
 use super::probe::{self, Answer};
 use super::schedule::{Start, Visit};
+use super::{RunError, external, tools};
 use crate::load::plan::LoadPlan;
-use crate::sampler::TreeSampler;
-use crate::scenario::Scenario;
-use crate::server::{self, Host, Ports, Probe, Running, Stopped};
+use crate::results::GateRecord;
+use crate::sampler::{self, TreeSampler};
+use crate::scenario::{GeneratorSpec, Scenario};
+use crate::server::{self, Host, Ports, Probe, Running, ServerError, Stopped};
 use crate::time::Span;
 
 /// Servers and generators of this machine.
@@ -63,6 +65,63 @@ impl Machinery<'_> {
     }
 }
 
+impl Machinery<'_> {
+    /// Has a generator drive a cell as a command, after a warm-up by this program's own. The server is
+    /// sampled right before its start and right after its end.
+    fn drive(&self, server: &mut Live, spec: &GeneratorSpec, plan: &LoadPlan) -> Result<Watched, Watched> {
+        let run = &self.scenario.run;
+        let allowed =
+            |plan: &LoadPlan| cell::time_allowed(plan, run.cell_grace, count_allowance(self.scenario));
+        if plan.warmup_ns > 0 {
+            let plan = plan::warm_up(plan);
+            let failed = |problem| Watched::without(Ending::Failed(problem));
+            let mut own = Generator::spawn(self.generator, &plan, self.halt).map_err(failed)?;
+            let warmed = cell::watch(&mut own, &mut probe::Unsampled, allowed(&plan), run.drain);
+            // Whatever else became of the warm-up, the generator will meet it as well.
+            if let Ending::Cut(reason) = warmed.ending {
+                return Err(Watched::without(Ending::Cut(reason)));
+            }
+        }
+        let opening = server.sampler.snapshot();
+        let (ran, external) = external::run(spec, plan, allowed(plan), self.host, self.halt)?;
+        let closing = server.sampler.snapshot();
+        let ok = external.ok.unwrap_or(0);
+        Ok(Watched {
+            ending: external::ending(spec, &ran, &external),
+            measurement: None,
+            sample: Some(sampler::difference(&opening, &closing, ran.began, ran.ended, ok)),
+            external: Some((Box::new(external), ran.log_tail)),
+            answer: None,
+        })
+    }
+
+    /// Starts a server for its gate alone and runs that; `None` when the run is to stop.
+    ///
+    /// # Errors
+    /// When the generator cannot work here, so that no server is ever found ready.
+    pub(crate) fn gate(&mut self, server: usize) -> Result<Option<GateRecord>, RunError> {
+        let spec = &self.scenario.servers[server];
+        let Some(gate) = &spec.gate else { return Ok(None) };
+        if let Some(not_run) = tools::gate_not_run(gate, &spec.dir) {
+            return Ok(Some(not_run));
+        }
+        let start = Start { round: 1, section: 0, server, protocol: gate.protocol, cells: Vec::new() };
+        let live = match self.start(&start) {
+            Ok((live, _)) => live,
+            Err(NotStarted::Halted) => return Ok(None),
+            Err(NotStarted::Refused(message)) => return Err(RunError(message)),
+            Err(NotStarted::Server(error) | NotStarted::OtherProtocol(error)) => {
+                let reason = format!("the server did not start for it: {}", error.reason);
+                return Ok(Some(tools::gate_failed(gate, &ServerError { reason, ..error })));
+            }
+        };
+        let cpus = &self.scenario.pin.generator;
+        let record = tools::gate(&spec.name, gate, &live.running, &spec.dir, cpus, (self.host, self.halt));
+        self.stop(live);
+        Ok(record)
+    }
+}
+
 impl Stage for Machinery<'_> {
     type Server = Live;
 
@@ -103,6 +162,10 @@ impl Stage for Machinery<'_> {
 
     fn measure(&mut self, server: &mut Live, visit: &Visit) -> Watched {
         let mut plan = plan::cell(self.scenario, visit, server.ports);
+        if let Some(generator) = visit.cell.generator {
+            let spec = &self.scenario.generators[generator];
+            return self.drive(server, spec, &plan).unwrap_or_else(|without| without);
+        }
         let mut answer = None;
         if self.scenario.sections[visit.section].samples_answers() {
             let looked = match self.looked(server, visit) {

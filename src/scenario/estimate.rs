@@ -1,7 +1,7 @@
 //! Owns the estimate of a run: how many windows and starts it has and how long they take.
 
-use super::model::{Scenario, Section, SectionLimit};
-use crate::results::{Protocol, SectionKind};
+use super::model::{Cell, Scenario, Section, SectionLimit};
+use crate::results::SectionKind;
 use crate::time::Span;
 
 /// What a scenario will take, before anything is built or started.
@@ -21,12 +21,14 @@ pub struct Estimate {
     pub drains: Span,
     /// Pauses after starts.
     pub settling: Span,
+    /// Probes and gates at their longest.
+    pub tools: Span,
 }
 
 impl Estimate {
     /// All of it; building, starting and stopping the servers comes on top.
     pub fn total(&self) -> Span {
-        self.load + self.drains + self.settling
+        self.load + self.drains + self.settling + self.tools
     }
 }
 
@@ -36,18 +38,15 @@ impl Scenario {
         let rounds = u64::from(self.run.rounds);
         let mut estimate = Estimate::default();
         for section in &self.sections {
-            let offers = |protocol: &Protocol| {
-                self.servers.iter().filter(|server| section.obstacle(server, *protocol).is_none()).count()
-            };
             let mut starts = 0u64;
             let mut cells = 0u64;
-            for protocol in &section.protocols {
-                let of_protocol = section.cells_of(*protocol).count() as u64;
-                if of_protocol > 0 {
-                    let servers = offers(protocol) as u64;
-                    starts = starts.saturating_add(servers);
-                    cells = cells.saturating_add(servers.saturating_mul(of_protocol));
-                }
+            for (protocol, server) in
+                section.protocols.iter().flat_map(|p| self.servers.iter().map(move |s| (*p, s)))
+            {
+                let measured = |cell: &Cell| self.obstacle(section, server, protocol, *cell).is_none();
+                let of_server = section.cells_of(protocol).filter(measured).count() as u64;
+                starts = starts.saturating_add(of_server.min(1));
+                cells = cells.saturating_add(of_server);
             }
             let windows = cells.saturating_mul(rounds);
             let window = match section.limit {
@@ -64,6 +63,9 @@ impl Scenario {
             estimate.drains = estimate.drains + times(self.run.drain, windows);
         }
         estimate.settling = times(self.run.settle, estimate.starts);
+        let gates = self.servers.iter().filter_map(|server| server.gate.as_ref());
+        let deadlines = self.probes.iter().map(|probe| probe.deadline).chain(gates.map(|gate| gate.deadline));
+        estimate.tools = deadlines.fold(Span::ZERO, |sum, deadline| sum + deadline);
         estimate
     }
 }

@@ -7,7 +7,7 @@ use super::file::RawScenario;
 use super::model::{Machine, Scenario, SectionLimit};
 use super::source::{At, Source};
 use super::suggest::instead;
-use super::{Checked, ReadFile, ScenarioError, pin, sections, servers, settings};
+use super::{Checked, ReadFile, ScenarioError, pin, sections, servers, settings, tools};
 
 /// The files around a scenario.
 pub(super) struct Files<'a> {
@@ -80,7 +80,11 @@ pub(super) fn expand(path: &Path, read: ReadFile<'_>, machine: &Machine) -> Resu
         }
     }
     let servers = servers::servers(raw.servers, &files, machine)?;
-    let sections = sections::sections(&raw.sections, &run, &servers, machine)?;
+    let mut sections = sections::sections(&raw.sections, &run, &servers, machine)?;
+    let first = raw.generators.first().map(|generator| generator.place().clone());
+    let generators = tools::generators(raw.generators, &files)?;
+    tools::distribute(&mut sections, &raw.sections, &generators, first.as_ref())?;
+    let probes = tools::probes(&raw.probes, &files)?;
     let scenario = Scenario {
         path: shown,
         text,
@@ -91,6 +95,8 @@ pub(super) fn expand(path: &Path, read: ReadFile<'_>, machine: &Machine) -> Resu
         pin,
         expect,
         servers,
+        generators,
+        probes,
         sections,
         overrides: Vec::new(),
     };
@@ -182,7 +188,7 @@ pub(super) fn cell_warnings(scenario: &Scenario, machine: &Machine) -> Vec<Strin
 }
 
 /// Report templates this version has; the first is the default.
-pub const TEMPLATES: &[&str] = &["http", "http2", "http3", "encodings"];
+pub const TEMPLATES: &[&str] = &["http", "http2", "http3", "encodings", "generators"];
 
 /// Ten ticks of the clock that process times are counted in, see proc_pid_stat(5).
 const SHORTEST_WINDOW: crate::time::Span = crate::time::Span::from_millis(100);

@@ -10,6 +10,7 @@ use super::pin::parse_cpus;
 use super::reader::{FromToml, Table, Value, one_of, with_document};
 use super::source::{At, Place, Source};
 use super::suggest::instead;
+use super::tools::{RawGate, RawGenerator, RawProbe};
 use crate::results::{Protocol, Resumption, SectionKind, ServerOrder, SocketMode, WaitMode};
 use crate::time::Span;
 
@@ -22,6 +23,7 @@ pub(super) const KINDS: &[(&str, SectionKind)] = &[
     ("setup", SectionKind::Setup),
     ("ratio", SectionKind::Ratio),
     ("handshake", SectionKind::Handshake),
+    ("generators", SectionKind::Generators),
 ];
 
 /// Orders of servers, by name.
@@ -45,6 +47,8 @@ pub(super) struct RawScenario {
     pub(super) pin: RawPin,
     pub(super) expect: RawExpect,
     pub(super) servers: Vec<RawServer>,
+    pub(super) generators: Vec<RawGenerator>,
+    pub(super) probes: Vec<RawProbe>,
     pub(super) sections: Vec<RawSection>,
 }
 
@@ -119,6 +123,7 @@ pub(super) struct RawServer {
     pub(super) port: Maybe<i64>,
     pub(super) tls_port: Maybe<i64>,
     pub(super) note: Maybe<String>,
+    pub(super) gate: Option<RawGate>,
     pub(super) workers: Maybe<i64>,
 }
 
@@ -182,6 +187,8 @@ impl RawScenario {
                 pin: optional(&top, "pin", RawPin::read)?,
                 expect: optional(&top, "expect", RawExpect::read)?,
                 servers: tables(&top, keys::SERVER, "server", RawServer::read)?,
+                generators: tables(&top, keys::GENERATOR, "generator", RawGenerator::read)?,
+                probes: tables(&top, keys::PROBE, "probe", RawProbe::read)?,
                 sections: tables(&top, keys::SECTION, "section", RawSection::read)?,
             })
         })
@@ -323,6 +330,7 @@ impl RawServer {
             port: table.get("port")?,
             tls_port: table.get("tls_port")?,
             note: table.get("note")?,
+            gate: table.value("gate").map(|value| RawGate::read(&value)).transpose()?,
             workers: table.get("workers")?,
         })
     }
@@ -351,6 +359,7 @@ impl RawServer {
             port: self.port.or(base.port),
             tls_port: self.tls_port.or(base.tls_port),
             note: self.note.or(base.note),
+            gate: self.gate.or(base.gate),
             workers: self.workers.or(base.workers),
         }
     }

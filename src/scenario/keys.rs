@@ -13,7 +13,19 @@ pub struct TableKeys {
 /// Keys above the first table.
 pub const TOP: TableKeys = TableKeys {
     table: "the top level",
-    keys: &["format", "title", "report", "template", "run", "pin", "expect", "server", "section"],
+    keys: &[
+        "format",
+        "title",
+        "report",
+        "template",
+        "run",
+        "pin",
+        "expect",
+        "server",
+        "generator",
+        "probe",
+        "section",
+    ],
 };
 
 /// Rounds, times, deadlines.
@@ -69,6 +81,7 @@ pub const SERVER: TableKeys = TableKeys {
         "tls_port",
         "note",
         "workers",
+        "gate",
     ],
 };
 
@@ -97,6 +110,55 @@ pub const VARIANT: TableKeys = TableKeys {
 /// How a server is stopped.
 pub const STOP: TableKeys = TableKeys { table: "stop", keys: &["signal", "grace"] };
 
+/// What a server must pass before it may be best.
+pub const GATE: TableKeys =
+    TableKeys { table: "gate", keys: &["command", "requires", "protocol", "deadline", "env"] };
+
+/// A load generator to compare with others.
+pub const GENERATOR: TableKeys = TableKeys {
+    table: "[[generator]]",
+    keys: &[
+        "kind",
+        "name",
+        "label",
+        "program",
+        "args",
+        "command",
+        "output",
+        "requires",
+        "protocols",
+        "version",
+    ],
+};
+
+/// Where the figures of a generator stand in its output.
+pub const OUTPUT: TableKeys = TableKeys {
+    table: "output",
+    keys: &[
+        "ok",
+        "failed",
+        "requests_per_second",
+        "latency_mean",
+        "latency_max",
+        "p50",
+        "p75",
+        "p90",
+        "p95",
+        "p99",
+        "p99_9",
+        "unit",
+    ],
+};
+
+/// A command that is run for figures of its own.
+pub const PROBE: TableKeys = TableKeys {
+    table: "[[probe]]",
+    keys: &["name", "label", "command", "figures", "requires", "version", "deadline", "env"],
+};
+
+/// One figure of a probe.
+pub const FIGURES: TableKeys = TableKeys { table: "figures", keys: &["name", "unit", "pattern"] };
+
 /// One table of the report.
 pub const SECTION: TableKeys = TableKeys {
     table: "[[section]]",
@@ -120,4 +182,5 @@ pub const SECTION: TableKeys = TableKeys {
 };
 
 /// Every table a scenario can have, in the order of the reference.
-pub const TABLES: &[TableKeys] = &[TOP, RUN, PIN, EXPECT, SERVER, VARIANT, STOP, SECTION];
+pub const TABLES: &[TableKeys] =
+    &[TOP, RUN, PIN, EXPECT, SERVER, VARIANT, STOP, GATE, GENERATOR, OUTPUT, PROBE, FIGURES, SECTION];

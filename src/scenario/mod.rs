@@ -21,6 +21,7 @@ mod source;
 mod suggest;
 #[cfg(test)]
 mod tests;
+mod tools;
 mod variants;
 
 use std::io::Read;
@@ -31,6 +32,11 @@ pub use expand::TEMPLATES;
 pub use file::FORMAT;
 pub use model::*;
 pub use pin::{Split, format_cpus, parse_cpus, split};
+pub use servers::started_by;
+pub use tools::{
+    FigureSpec, GENERATOR_PLACEHOLDERS, GateSpec, GeneratorSpec, LatencyUnit, OWN_PROGRAM, OutputSpec,
+    PROTOCOL_FLAGS, Pattern, ProbeSpec, protocol_flags,
+};
 
 /// A mistake in a scenario, ready to print: `file:line:column: key: what; suggestion`.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -42,6 +48,8 @@ pub struct ScenarioError(pub String);
 pub struct Overrides {
     /// Only these servers, by name or label.
     pub servers: Vec<String>,
+    /// Only these generators, by name or label.
+    pub generators: Vec<String>,
     /// Only these sections, by number from 1, title or part of it.
     pub sections: Vec<String>,
     /// Only these cells, `CxM`.

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use super::tools::{GateSpec, GeneratorSpec, ProbeSpec};
 use crate::results::{Protocol, Resumption, SectionKind, ServerOrder, SocketMode, VariantRecord, WaitMode};
 use crate::time::Span;
 
@@ -27,6 +28,10 @@ pub struct Scenario {
     pub expect: Expected,
     /// Servers in order.
     pub servers: Vec<ServerSpec>,
+    /// Load generators to compare, in order.
+    pub generators: Vec<GeneratorSpec>,
+    /// Probes in order.
+    pub probes: Vec<ProbeSpec>,
     /// Sections in order.
     pub sections: Vec<Section>,
     /// What the command line narrowed or overrode, one phrase each.
@@ -134,6 +139,8 @@ pub struct ServerSpec {
     pub tls_port: Option<u16>,
     /// One phrase for the report.
     pub note: Option<String>,
+    /// What is to succeed before it may be best.
+    pub gate: Option<GateSpec>,
     /// Worker threads, `{workers}`, where they are not those of [`Pin`].
     pub workers: Option<u32>,
     /// What it is a variant of; `None`: a server in its own right.
@@ -198,6 +205,9 @@ pub struct Cell {
     pub resumption: Resumption,
     /// Requests after which a connection is replaced: those of a `handshake` section; `None` in others.
     pub requests_per_connection: Option<u32>,
+    /// The generator that drives it, as an index into the scenario's; `None`: this program's own, by a
+    /// plan.
+    pub generator: Option<usize>,
 }
 
 /// What ends the windows of a section.

@@ -16,18 +16,24 @@ use crate::units::format_duration;
 /// A name, title or cell the scenario does not have, with those it has; a value out of range.
 pub(super) fn apply(scenario: &mut Scenario, overrides: &Overrides) -> Result<(), ScenarioError> {
     narrow_servers(scenario, &overrides.servers).map_err(ScenarioError)?;
+    narrow_generators(scenario, &overrides.generators).map_err(ScenarioError)?;
     narrow_sections(scenario, &overrides.sections).map_err(ScenarioError)?;
     narrow_cells(scenario, &overrides.cells).map_err(ScenarioError)?;
     let nothing_left = !scenario.sections.iter().any(|section| {
-        let measured = |server| section.protocols.iter().any(|p| section.obstacle(server, *p).is_none());
-        scenario.servers.iter().any(measured)
+        let measured = |server, protocol| {
+            let free = |cell| scenario.obstacle(section, server, protocol, cell).is_none();
+            section.cells_of(protocol).any(free)
+        };
+        scenario.servers.iter().any(|server| section.protocols.iter().any(|p| measured(server, *p)))
     });
     if nothing_left {
-        return Err(ScenarioError(
-            "no server left by --server speaks the protocols of a section left by --section or --cell; widen \
-             one of them"
-                .into(),
-        ));
+        let (who, speaks) = match scenario.generators.is_empty() {
+            true => ("no server left by --server", "speaks"),
+            false => ("no server left by --server and no generator left by --generator", "speak"),
+        };
+        return Err(ScenarioError(format!(
+            "{who} {speaks} the protocols of a section left by --section or --cell; widen one of them"
+        )));
     }
     set_rounds(scenario, overrides).map_err(ScenarioError)?;
     set_durations(scenario, overrides).map_err(ScenarioError)?;
@@ -53,6 +59,38 @@ fn narrow_servers(scenario: &mut Scenario, wanted: &[String]) -> Result<(), Stri
     scenario.servers.retain(|server| wanted.iter().any(|name| is(server, name)));
     let left: Vec<String> = scenario.servers.iter().map(|server| server.name.clone()).collect();
     record(scenario, "servers", left.join(", "), names.join(", "));
+    Ok(())
+}
+
+/// Keeps the generators meant; the cells of the others go with them.
+fn narrow_generators(scenario: &mut Scenario, wanted: &[String]) -> Result<(), String> {
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<String> = scenario.generators.iter().map(|generator| generator.name.clone()).collect();
+    if names.is_empty() {
+        return Err(format!("--generator {}: the scenario compares no generators; leave it out", wanted[0]));
+    }
+    let is = |generator: &super::GeneratorSpec, name: &str| {
+        generator.name.eq_ignore_ascii_case(name) || generator.label.to_lowercase() == name.to_lowercase()
+    };
+    for name in wanted {
+        if !scenario.generators.iter().any(|generator| is(generator, name)) {
+            return Err(unknown("--generator", name, &names));
+        }
+    }
+    scenario.generators.retain(|generator| wanted.iter().any(|name| is(generator, name)));
+    let left: Vec<String> = scenario.generators.iter().map(|generator| generator.name.clone()).collect();
+    for section in &mut scenario.sections {
+        section.cells.retain_mut(|cell| match cell.generator {
+            Some(index) => {
+                cell.generator = left.iter().position(|name| *name == names[index]);
+                cell.generator.is_some()
+            }
+            None => true,
+        });
+    }
+    record(scenario, "generators", left.join(", "), names.join(", "));
     Ok(())
 }
 

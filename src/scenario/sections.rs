@@ -105,8 +105,8 @@ fn protocols(raw: &RawSection, kind: SectionKind) -> Result<Vec<At<Protocol>>, S
         return Err(twice.mistake(format_args!("{} is listed twice; leave one out", twice.value.name())));
     }
     match (kind, list.value.as_slice()) {
-        (SectionKind::ClosedLoop, [_, second, ..]) => Err(second.mistake(
-            "a closed-loop section is a table of one protocol; write another [[section]] for the second, or \
+        (SectionKind::ClosedLoop | SectionKind::Generators, [_, second, ..]) => Err(second.mistake(
+            "such a section is a table of one protocol; write another [[section]] for the second, or \
              `kind = \"ratio\"` to set them beside each other",
         )),
         _ => Ok(list.value.clone()),
@@ -401,6 +401,12 @@ pub(super) const MOST_IN_CELL: u32 = 1_000_000;
 const MOST_OFFERED: u64 = 1_000_000;
 
 impl Section {
+    /// Whether the section has cells of `server`, be they measured or not. One that compares generators is
+    /// about the servers that can show them alone: it has a table for each.
+    pub fn takes_part(&self, server: &ServerSpec) -> bool {
+        self.kind != SectionKind::Generators || self.protocols.iter().all(|p| server.protocols.contains(p))
+    }
+
     /// Why this section does not measure `server` over `protocol`, for the places its figures would
     /// have; `None` when it does. A ratio needs both of its protocols.
     pub fn obstacle(&self, server: &ServerSpec, protocol: Protocol) -> Option<String> {
@@ -415,7 +421,13 @@ impl Section {
 impl Cell {
     /// C connections that are kept, with M requests on each.
     pub const fn new(connections: u32, concurrency: u32) -> Self {
-        Self { connections, concurrency, resumption: Resumption::Off, requests_per_connection: None }
+        Self {
+            connections,
+            concurrency,
+            resumption: Resumption::Off,
+            requests_per_connection: None,
+            generator: None,
+        }
     }
 }
 

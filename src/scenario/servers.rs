@@ -8,7 +8,7 @@ use super::ScenarioError;
 use super::expand::{Files, one_line};
 use super::file::{Maybe, RawServer};
 use super::model::{Machine, PLACEHOLDERS, ServerSpec};
-use super::source::{At, Source};
+use super::source::{At, Place, Source};
 use super::suggest::{instead, nearest};
 use super::{pin, variants};
 use crate::results::Protocol;
@@ -80,7 +80,7 @@ fn resolve(server: RawServer, files: &Files<'_>) -> Result<(RawServer, PathBuf),
             dir.mistake("a server with `use` stands in the folder of its server.toml; leave `dir` out")
         );
     }
-    check_name(uses)?;
+    check_name(uses, "server")?;
     let Some(root) = files.root() else {
         return Err(uses.mistake(format_args!(
             "no folder above the scenario holds `servers/`; make `servers/{}/server.toml`, or describe the \
@@ -127,14 +127,8 @@ fn check(
     let build = words(&server.build, OF_BUILD, false)?;
     let version = words(&server.version, OF_VERSION, false)?;
     check_words(command, STARTED, !render.is_empty())?;
-    for (variable, value) in &server.env {
-        if variable.is_empty() || variable.contains(['=', '\0']) {
-            return Err(value.mistake(format_args!(
-                "`{variable}` cannot name an environment variable; write one without `=`"
-            )));
-        }
-        check_placeholders(value, STARTED, !render.is_empty())?;
-    }
+    check_env(&server.env, STARTED, !render.is_empty())?;
+    let gate = server.gate.as_ref().map(|gate| gate.check(protocols, !render.is_empty())).transpose()?;
     let requires = words(&server.requires, &[], false)?;
     let (port, tls_port) = (port(&server.port, machine)?, port(&server.tls_port, machine)?);
     Ok(ServerSpec {
@@ -162,6 +156,7 @@ fn check(
         workers: server.workers.as_ref().map(pin::worker_threads).transpose()?,
         variant: None,
         revision: None,
+        gate,
     })
 }
 
@@ -170,22 +165,38 @@ pub(super) fn name(server: &RawServer) -> Result<&At<String>, ScenarioError> {
     let name = server.name.as_ref().ok_or_else(|| {
         server.place.missing("name").mistake("missing; write `name`, or `use` for a server of servers/")
     })?;
-    check_name(name)?;
+    check_name(name, "server")?;
     Ok(name)
 }
 
-fn check_name(name: &At<String>) -> Result<(), ScenarioError> {
+/// A server started by another command, given as a shell takes it in `option`. Nothing is built for it and
+/// no version asked: what was said of them was about the command it has in the scenario.
+///
+/// # Errors
+/// Words that a shell would not take, a placeholder without a value.
+pub fn started_by(spec: &ServerSpec, option: &str, command: &str) -> Result<ServerSpec, ScenarioError> {
+    let place = Place::start_of(&Source::new(option.to_owned(), command.to_owned()));
+    let words = shlex::split(command)
+        .ok_or_else(|| place.mistake("a quote that is not closed, or a backslash at the end; close it"))?;
+    let words = words.into_iter().map(|value| At { value, place: place.clone() }).collect();
+    let words = At { value: words, place };
+    check_words(&words, STARTED, !spec.render.is_empty())?;
+    Ok(ServerSpec { command: plain(&words), build: Vec::new(), version: Vec::new(), ..spec.clone() })
+}
+
+/// A name of a server, or of another `thing` a scenario names.
+pub(super) fn check_name(name: &At<String>, thing: &str) -> Result<(), ScenarioError> {
     let text = &name.value;
     let fine = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if text.is_empty() || text.starts_with('.') || !text.chars().all(fine) {
         return Err(name.mistake(format_args!(
-            "`{text}` cannot name a server; use letters, digits, `-`, `_` and `.`, and put the rest in `label`"
+            "`{text}` cannot name a {thing}; use letters, digits, `-`, `_` and `.`, and put the rest in `label`"
         )));
     }
     Ok(())
 }
 
-fn check_protocols(protocols: &At<Vec<At<Protocol>>>) -> Result<(), ScenarioError> {
+pub(super) fn check_protocols(protocols: &At<Vec<At<Protocol>>>) -> Result<(), ScenarioError> {
     if protocols.value.is_empty() {
         return Err(protocols.mistake("no protocol in the list; name at least one"));
     }
@@ -220,8 +231,24 @@ fn render(raw: &Maybe<Vec<At<String>>>, dir: &Path, files: &Files<'_>) -> Result
     Ok(plain(list))
 }
 
+/// Environment variables, whose values may hold placeholders.
+pub(super) fn check_env(
+    env: &BTreeMap<String, At<String>>,
+    usable: &[&str],
+    config: bool,
+) -> Result<(), ScenarioError> {
+    env.iter().try_for_each(|(variable, value)| {
+        if variable.is_empty() || variable.contains(['=', '\0']) {
+            return Err(value.mistake(format_args!(
+                "`{variable}` cannot name an environment variable; write one without `=`"
+            )));
+        }
+        check_placeholders(value, usable, config)
+    })
+}
+
 /// A command that may be left out; given, it needs its program's name.
-fn words(
+pub(super) fn words(
     raw: &Maybe<Vec<At<String>>>,
     placeholders: &[&str],
     config: bool,
@@ -231,7 +258,11 @@ fn words(
     Ok(plain(list))
 }
 
-fn check_words(list: &At<Vec<At<String>>>, placeholders: &[&str], config: bool) -> Result<(), ScenarioError> {
+pub(super) fn check_words(
+    list: &At<Vec<At<String>>>,
+    placeholders: &[&str],
+    config: bool,
+) -> Result<(), ScenarioError> {
     let Some(first) = list.value.first() else {
         return Err(list.mistake("an empty list; name a program, or leave the key out"));
     };
@@ -262,7 +293,7 @@ fn check_placeholders(text: &At<String>, usable: &[&str], config: bool) -> Resul
 }
 
 /// The names in braces: lower-case letters, digits and `_`.
-fn placeholders(text: &str) -> impl Iterator<Item = &str> {
+pub(super) fn placeholders(text: &str) -> impl Iterator<Item = &str> {
     let part_of_name = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
     text.split('{').skip(1).filter_map(move |rest| {
         let (name, _) = rest.split_once('}')?;
@@ -302,7 +333,7 @@ fn port(raw: &Maybe<i64>, machine: &Machine) -> Result<Option<u16>, ScenarioErro
     Ok(Some(number))
 }
 
-fn plain(list: &At<Vec<At<String>>>) -> Vec<String> {
+pub(super) fn plain(list: &At<Vec<At<String>>>) -> Vec<String> {
     list.value.iter().map(|word| word.value.clone()).collect()
 }
 
@@ -322,7 +353,7 @@ fn normal(path: &Path) -> PathBuf {
 }
 
 /// Placeholders of a start.
-const STARTED: &[&str] =
+pub(super) const STARTED: &[&str] =
     &["port", "http_port", "https_port", "cert", "key", "workers", "dir", "run_dir", "config"];
 
 /// Placeholders of a build: there is a certificate for the run by then, but no ports yet.

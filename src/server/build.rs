@@ -3,9 +3,8 @@
 use super::command::Values;
 use super::control::Ended;
 use super::running::TAIL_LINES;
-use super::supervised::Supervised;
+use super::supervised::{Awaited, Supervised};
 use super::{Host, ServerError};
-use crate::clock;
 use crate::scenario::ServerSpec;
 use crate::time::Span;
 use crate::units::format_duration;
@@ -26,18 +25,11 @@ pub fn build(host: &Host, spec: &ServerSpec, deadline: Span) -> Result<Option<Sp
     }
     let plan = Values::of_build(host, spec)?.plan_build(spec)?;
     let (mut supervised, began) = Supervised::start(host, plan, &format!("{}.build", spec.name))?;
-    let reason = loop {
-        match (supervised.main_ended(), supervised.over()) {
-            (Some(Ended::Status(0)), _) => return Ok(Some(clock::now().since(began))),
-            (Some(how), _) => break format!("its build {how}"),
-            (None, Some(how)) => break format!("its build {how}"),
-            (None, None) => {}
-        }
-        let left = (began + deadline).since(clock::now());
-        if left.is_zero() {
-            break format!("its build took longer than {}", format_duration(deadline));
-        }
-        supervised.watch(left);
+    let reason = match supervised.await_main(began + deadline, &mut || None) {
+        Awaited::Ended(end) if end.how == Ended::Status(0) => return Ok(Some(end.at.since(began))),
+        Awaited::Ended(end) => format!("its build {}", end.how),
+        Awaited::Lost(how) | Awaited::Halted(how) => format!("its build {how}"),
+        Awaited::TooLong => format!("its build took longer than {}", format_duration(deadline)),
     };
     supervised.kill();
     let log = supervised.log();

@@ -59,10 +59,18 @@ const TOOLCHAIN_SET: [&str; 8] = [
 /// With `absent` when a program is missing; the reason names all that are.
 pub fn requirements(spec: &ServerSpec) -> Result<(), ServerError> {
     let env = Values::of_folder(spec).known_environment(spec);
-    let missing: Vec<String> = spec
-        .requires
+    installed(&spec.requires, &spec.dir, env.get("PATH"))
+}
+
+/// Checks that programs are there, on `path` (by default that of this process) or, with a slash in their
+/// names, from `dir`.
+///
+/// # Errors
+/// With `absent`; the reason names all that are missing.
+pub fn installed(programs: &[String], dir: &str, path: Option<&String>) -> Result<(), ServerError> {
+    let missing: Vec<String> = programs
         .iter()
-        .filter(|program| find_program(program, spec, env.get("PATH")).is_none())
+        .filter(|program| find_program(program, dir, path).is_none())
         .map(|program| format!("`{program}`"))
         .collect();
     match missing.as_slice() {
@@ -72,17 +80,21 @@ pub fn requirements(spec: &ServerSpec) -> Result<(), ServerError> {
     }
 }
 
-/// First line that the version command prints, on standard output or else on standard error, with
-/// control characters left out. `None` without such a command, or when it prints nothing, fails to
-/// start, or takes over ten seconds.
+/// First line that the version command prints, see [`first_line_of`]; `None` without one.
 pub fn version(spec: &ServerSpec) -> Option<String> {
     let values = Values::of_folder(spec);
     let command = values.expand_all("version", &spec.version).ok()?;
-    let env = values.known_environment(spec);
-    let program = find_program(command.first()?, spec, env.get("PATH"))?;
+    first_line_of(&command, &spec.dir, &values.known_environment(spec))
+}
+
+/// First line that a short command prints, on standard output or else on standard error, with control
+/// characters left out. `None` for no command, and when it prints nothing, fails to start, or takes over
+/// ten seconds.
+pub fn first_line_of(command: &[String], dir: &str, env: &BTreeMap<String, String>) -> Option<String> {
+    let program = find_program(command.first()?, dir, env.get("PATH"))?;
     let (mut out, mut err) = (tempfile::tempfile().ok()?, tempfile::tempfile().ok()?);
     let mut asked = Command::new(program);
-    asked.args(&command[1..]).current_dir(&spec.dir).stdin(Stdio::null()).process_group(0);
+    asked.args(&command[1..]).current_dir(dir).stdin(Stdio::null()).process_group(0);
     asked.stdout(out.try_clone().ok()?).stderr(err.try_clone().ok()?);
     for name in foreign_variables() {
         asked.env_remove(name);
@@ -228,10 +240,21 @@ impl Values {
 
     /// All of the server's variables.
     fn environment(&self, spec: &ServerSpec) -> Result<BTreeMap<String, String>, ServerError> {
+        self.expand_env(&spec.env)
+    }
+
+    /// Fills in each value of `env`.
+    ///
+    /// # Errors
+    /// As [`Self::expand`].
+    pub(super) fn expand_env(
+        &self,
+        env: &BTreeMap<String, String>,
+    ) -> Result<BTreeMap<String, String>, ServerError> {
         let expand = |(name, value): (&String, &String)| {
             Ok((name.clone(), self.expand(&format!("env {name}"), value)?))
         };
-        spec.env.iter().map(expand).collect()
+        env.iter().map(expand).collect()
     }
 
     /// What the supervisor is told for a build: unpinned, for it is not measured.
@@ -242,10 +265,10 @@ impl Values {
         let command = self.expand_all("build", &spec.build)?;
         let env = self.known_environment(spec);
         let program = command.first().map(String::as_str).unwrap_or_default();
-        let found = find_program(program, spec, env.get("PATH")).ok_or_else(|| {
+        let found = find_program(program, &spec.dir, env.get("PATH")).ok_or_else(|| {
             ServerError::absent(format!("`{program}`, which builds it, is not installed: it is not on PATH"))
         })?;
-        plan(spec, found, command, env, &[])
+        plan(&spec.dir, found, command, env, &[])
     }
 
     /// What the supervisor is told for a start.
@@ -256,12 +279,12 @@ impl Values {
         let command = self.expand_all("command", &spec.command)?;
         let env = self.environment(spec)?;
         let program = command.first().map(String::as_str).unwrap_or_default();
-        let found = find_program(program, spec, env.get("PATH")).ok_or_else(|| {
+        let found = find_program(program, &spec.dir, env.get("PATH")).ok_or_else(|| {
             let remedy =
                 if spec.build.is_empty() { "name it in `requires`" } else { "does `build` make it?" };
             ServerError::failed(format!("there is no program `{program}` to start; {remedy}"))
         })?;
-        plan(spec, found, command, env, cpus)
+        plan(&spec.dir, found, command, env, cpus)
     }
 
     /// Renders the files of `render` from the server's folder into `run_dir`, subfolders included.
@@ -284,8 +307,24 @@ impl Values {
     }
 }
 
+/// What the supervisor is told for a command that needs no placeholder.
+///
+/// # Errors
+/// With `absent` when its program is not installed.
+pub(super) fn plan_plain(
+    command: &[String],
+    dir: &str,
+    env: &BTreeMap<String, String>,
+    cpus: &[u32],
+) -> Result<Plan, ServerError> {
+    let program = command.first().map(String::as_str).unwrap_or_default();
+    let found = find_program(program, dir, env.get("PATH"))
+        .ok_or_else(|| ServerError::absent(format!("`{program}` is not installed: it is not on PATH")))?;
+    plan(dir, found, command.to_vec(), env.clone(), cpus)
+}
+
 fn plan(
-    spec: &ServerSpec,
+    dir: &str,
     program: PathBuf,
     mut command: Vec<String>,
     env: BTreeMap<String, String>,
@@ -294,7 +333,7 @@ fn plan(
     if let Some(first) = command.first_mut() {
         *first = text(&program)?;
     }
-    Ok(Plan { command, dir: spec.dir.clone(), unset: foreign_variables(), env, cpus: cpus.to_vec() })
+    Ok(Plan { command, dir: dir.to_owned(), unset: foreign_variables(), env, cpus: cpus.to_vec() })
 }
 
 /// A path as text, which is what arguments and config files take.
@@ -305,8 +344,8 @@ fn text(path: &Path) -> Result<String, ServerError> {
 }
 
 /// Finds a program as execvp(3) would: a name on `path` (by default the PATH of this process), a
-/// path with a slash from the server's folder.
-fn find_program(program: &str, spec: &ServerSpec, path: Option<&String>) -> Option<PathBuf> {
+/// path with a slash from `dir`.
+fn find_program(program: &str, dir: &str, path: Option<&String>) -> Option<PathBuf> {
     let executable = |file: &PathBuf| {
         fs::metadata(file).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
     };
@@ -314,15 +353,15 @@ fn find_program(program: &str, spec: &ServerSpec, path: Option<&String>) -> Opti
         return None;
     }
     if program.contains('/') {
-        return Some(Path::new(&spec.dir).join(program)).filter(executable);
+        return Some(Path::new(dir).join(program)).filter(executable);
     }
     let path = path.map(Into::into).or_else(|| env::var_os("PATH"))?;
-    env::split_paths(&path).map(|folder| Path::new(&spec.dir).join(folder).join(program)).find(executable)
+    env::split_paths(&path).map(|folder| Path::new(dir).join(folder).join(program)).find(executable)
 }
 
 /// Replaces each `{name}` (lower-case letters, digits, `_`) by what `value` gives for it; `None`
 /// leaves it. What is put in is not looked at again.
-fn fill<'a, E>(
+pub(crate) fn fill<'a, E>(
     template: &str,
     mut value: impl FnMut(&str) -> Result<Option<&'a str>, E>,
 ) -> Result<String, E> {
@@ -374,6 +413,7 @@ mod tests {
             port: None,
             tls_port: None,
             note: None,
+            gate: None,
             workers: None,
             variant: None,
             revision: None,

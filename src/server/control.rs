@@ -62,7 +62,14 @@ pub(super) enum Event {
         reason: String,
     },
     /// The main process ended. Others may still run.
-    MainEnded(Ended),
+    MainEnded {
+        /// How.
+        how: Ended,
+        /// When it was noticed.
+        at: Instant,
+        /// CPU time of it and of all others waited for until then, see getrusage(2).
+        used: Used,
+    },
     /// No process is left, and nobody had asked for that.
     Gone,
     /// The order to stop was carried out.
@@ -74,6 +81,15 @@ pub(super) enum Event {
         /// Processes that did not die of SIGKILL: `12 (name)`.
         left: Vec<String>,
     },
+}
+
+/// CPU time.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+pub(super) struct Used {
+    /// In user mode, in µs.
+    pub(super) user_us: u64,
+    /// In the kernel, in µs.
+    pub(super) system_us: u64,
 }
 
 /// How a process ended.

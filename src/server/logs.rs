@@ -65,6 +65,13 @@ impl Log {
         self.shared.lock().last_lines(lines)
     }
 
+    /// The last bytes, `limit` at most, as text.
+    pub(super) fn text(&self, limit: usize) -> String {
+        let mut output = self.shared.lock();
+        let bytes = output.last.make_contiguous();
+        String::from_utf8_lossy(&bytes[bytes.len().saturating_sub(limit)..]).into_owned()
+    }
+
     /// Waits until every process that could print has ended and all is in the file, `limit` at most:
     /// a process may have handed its output to one that is no descendant.
     pub(super) fn wait_end(&self, limit: Duration) {

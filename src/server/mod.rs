@@ -1,5 +1,6 @@
 //! Owns the life of a server under test: build, version, ports, certificate, pinned start under a
-//! supervisor, logs, readiness, stop. What speaks HTTP to it is passed in as a probe.
+//! supervisor, logs, readiness, stop. What speaks HTTP to it is passed in as a probe. Other commands of a
+//! scenario run under a supervisor as well (`tool`).
 //!
 //! A server never runs directly below the orchestrator. Between the two stands a *supervisor*, a
 //! process of this same program (`bench supervise`) that is the subreaper of everything the server
@@ -20,10 +21,13 @@ mod ports;
 mod running;
 pub mod supervise;
 mod supervised;
+mod tool;
 
 pub use build::build;
-pub use command::{requirements, version};
+pub(crate) use command::fill;
+pub use command::{first_line_of, installed, requirements, version};
 pub use running::Running;
+pub use tool::{How, Ran, Tool};
 
 use std::path::PathBuf;
 

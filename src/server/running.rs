@@ -1,5 +1,6 @@
 //! Owns a started server as the orchestrator sees it: start until ready, watch, stop.
 
+use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -12,7 +13,7 @@ use super::supervised::Supervised;
 use super::{Host, Ports, Probe, ServerError, Stopped, ports};
 use crate::clock;
 use crate::results::Protocol;
-use crate::scenario::ServerSpec;
+use crate::scenario::{GateSpec, ServerSpec};
 use crate::time::{Instant, Span};
 use crate::units::format_duration;
 
@@ -32,6 +33,8 @@ pub struct Running {
     supervised: Supervised,
     spec: ServerSpec,
     ports: Ports,
+    /// What its placeholders stand for.
+    values: Values,
     /// Removed with it; after the processes that use it, which are dropped first.
     _run_dir: TempDir,
 }
@@ -65,7 +68,7 @@ impl Running {
         values.render_files(spec, run_dir.path())?;
         let plan = values.plan_start(spec, &host.cpus)?;
         let (supervised, began) = Supervised::start(host, plan, &spec.name)?;
-        let mut running = Self { supervised, spec: spec.clone(), ports, _run_dir: run_dir };
+        let mut running = Self { supervised, spec: spec.clone(), ports, values, _run_dir: run_dir };
         match running.wait_ready(probe, began, deadline) {
             Ok(()) => Ok((running, clock::now().since(began))),
             Err(reason) => {
@@ -112,6 +115,17 @@ impl Running {
     pub fn exited(&mut self) -> Option<String> {
         self.supervised.catch_up();
         self.supervised.over()
+    }
+
+    /// Its gate's command and environment, placeholders filled in.
+    ///
+    /// # Errors
+    /// Names a placeholder without a value.
+    pub fn expand_gate(
+        &self,
+        gate: &GateSpec,
+    ) -> Result<(Vec<String>, BTreeMap<String, String>), ServerError> {
+        Ok((self.values.expand_all("gate", &gate.command)?, self.values.expand_env(&gate.env)?))
     }
 
     /// Its last `lines` log lines, without control characters.

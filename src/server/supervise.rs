@@ -33,12 +33,14 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::prctl;
+use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::signal::{Signal, kill, killpg};
+use nix::sys::time::{TimeVal, TimeValLike};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, getpgrp, getpid, getppid, read, setsid};
 use procfs::process::{Process, all_processes};
 
-use super::control::{Ended, Event, LINE_LIMIT, Order, Plan, send};
+use super::control::{Ended, Event, LINE_LIMIT, Order, Plan, Used, send};
 use crate::clock;
 use crate::time::Span;
 
@@ -243,7 +245,7 @@ impl<'a, W: Write> Supervisor<'a, W> {
             };
             if self.main == Some(pid) {
                 self.main = None;
-                self.report(&Event::MainEnded(ended));
+                self.report(&Event::MainEnded { how: ended, at: clock::now(), used: used_by_children() });
             }
         }
     }
@@ -264,6 +266,16 @@ impl<'a, W: Write> Supervisor<'a, W> {
     fn report(&mut self, event: &Event) {
         let _ = send(&mut self.events, event);
     }
+}
+
+/// CPU time of all children that were waited for, and of those that they waited for. It cannot fail for
+/// the children of this process; nothing then is what there is to say.
+fn used_by_children() -> Used {
+    let micros = |time: TimeVal| u64::try_from(time.num_microseconds()).unwrap_or(0);
+    getrusage(UsageWho::RUSAGE_CHILDREN).map_or(Used::default(), |usage| Used {
+        user_us: micros(usage.user_time()),
+        system_us: micros(usage.system_time()),
+    })
 }
 
 /// Makes the main process. It is a step between (`bench supervise --become`), because what must be

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::thread;
 use std::time::Duration;
 
-use super::control::{Ended, Event, LINE_LIMIT, Order, Plan, send};
+use super::control::{Ended, Event, LINE_LIMIT, Order, Plan, Used, send};
 use super::logs::Log;
 use super::supervise::KILL_LIMIT;
 use super::{Host, ServerError, Stopped};
@@ -19,6 +19,9 @@ const ANSWER: Span = Span::from_secs(10);
 
 /// How long the last output may take to arrive after the last process has ended.
 const LAST_OUTPUT: Duration = Duration::from_secs(2);
+
+/// How long a reason to stop may go unnoticed: no longer than a user would.
+const HALT_POLL: Span = Span::from_millis(50);
 
 /// Pause between two looks at a supervisor that is to end.
 const END_POLL: Span = Span::from_millis(1);
@@ -33,9 +36,30 @@ pub(super) struct Supervised {
     events: Receiver<Event>,
     log: Log,
     /// How the main process ended, once it has.
-    main: Option<Ended>,
+    main: Option<MainEnd>,
     /// Set once nothing is left below.
     over: Option<Over>,
+}
+
+/// The end of a main process.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct MainEnd {
+    pub(super) how: Ended,
+    pub(super) at: Instant,
+    pub(super) used: Used,
+}
+
+/// What came of waiting for a main process.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Awaited {
+    /// It ended. Others may still run.
+    Ended(MainEnd),
+    /// How it is not known, in words that follow its name.
+    Lost(String),
+    /// It takes longer than it may, and runs.
+    TooLong,
+    /// The run is to stop, for this reason; it runs.
+    Halted(String),
 }
 
 /// How the last process below a supervisor came to its end.
@@ -132,7 +156,7 @@ impl Supervised {
 
     fn take_in(&mut self, event: Event) {
         match event {
-            Event::MainEnded(how) => self.main = Some(how),
+            Event::MainEnded { how, at, used } => self.main = Some(MainEnd { how, at, used }),
             Event::Gone => self.end(Over::Gone),
             Event::Stopped { took, killed, left } => self.end(Over::Stopped { took, killed, left }),
             Event::Started { .. } | Event::NotStarted { .. } => {}
@@ -144,9 +168,27 @@ impl Supervised {
         self.log.wait_end(LAST_OUTPUT);
     }
 
-    /// How the main process ended, once that was taken in; others may still run.
-    pub(super) fn main_ended(&self) -> Option<&Ended> {
-        self.main.as_ref()
+    /// Waits for the end of the main process, until `deadline` or a reason to stop that `halted` gives.
+    pub(super) fn await_main(
+        &mut self,
+        deadline: Instant,
+        halted: &mut dyn FnMut() -> Option<String>,
+    ) -> Awaited {
+        loop {
+            match (&self.main, self.over()) {
+                (Some(end), _) => return Awaited::Ended(end.clone()),
+                (None, Some(how)) => return Awaited::Lost(how),
+                (None, None) => {}
+            }
+            if let Some(reason) = halted() {
+                return Awaited::Halted(reason);
+            }
+            let left = deadline.since(clock::now());
+            if left.is_zero() {
+                return Awaited::TooLong;
+            }
+            self.watch(left.min(HALT_POLL));
+        }
     }
 
     /// In words how it ended, once nothing is left below.
@@ -154,7 +196,7 @@ impl Supervised {
         let over = self.over.as_ref()?;
         Some(match (over, &self.main) {
             (Over::Lost, _) => "lost its supervisor, which somebody killed".into(),
-            (_, Some(how)) => how.to_string(),
+            (_, Some(end)) => end.how.to_string(),
             (_, None) => "ended".into(),
         })
     }

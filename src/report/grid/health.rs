@@ -1,7 +1,7 @@
 //! Owns the table of QUIC's health: for each cell over QUIC what was lost, and how datagrams were
 //! batched.
 
-use super::{Grid, Group, Sheet, Shown};
+use super::{Grid, Group, Row, Sheet, Shown};
 use crate::report::quic::Health;
 use crate::report::text::{self, MISSING};
 use crate::units::group_thousands;
@@ -12,11 +12,11 @@ pub(super) fn table(sheet: &Sheet<'_>) -> Option<Grid> {
         .columns
         .iter()
         .filter_map(|column| {
-            let row = |server| {
-                let cell = sheet.cell(server, column).filter(|cell| cell.summary.rounds_measured > 0)?;
-                Some((server.label.clone(), row(&Health::of(cell)?)))
+            let row = |of: &Row<'_>| {
+                let cell = sheet.cell(*of, column).filter(|cell| cell.summary.rounds_measured > 0)?;
+                Some((of.name(), row(&Health::of(cell)?)))
             };
-            let rows: Vec<_> = sheet.servers.iter().filter_map(|server| row(server)).collect();
+            let rows: Vec<_> = sheet.rows.iter().filter_map(row).collect();
             (!rows.is_empty()).then(|| Group { title: column.title.clone(), rows })
         })
         .collect();

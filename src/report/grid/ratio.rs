@@ -3,10 +3,10 @@
 //! Nothing in it is bold. The protocols of one server are compared along a row, and which server has
 //! the largest ratio is no contest: a slow HTTP/1.1 would win it.
 
-use super::{Column, Grid, Group, Sheet, Shown, blank, value};
+use super::{Column, Grid, Group, Row, Sheet, Shown, blank, value};
 use crate::report::marks::{self, Figure, Mark};
 use crate::report::text::{self, MISSING};
-use crate::results::{CellRecord, Protocol, ServerRecord};
+use crate::results::{CellRecord, Protocol};
 
 /// A size of cell, once over each protocol.
 struct Pair<'c> {
@@ -20,7 +20,7 @@ pub(super) fn figures(sheet: &Sheet<'_>) -> Option<Grid> {
     let title = |protocol: Protocol, figure: &str| format!("{} {figure}", protocol.version());
     let groups = pairs(sheet).map(|pair| Group {
         title: pair.first.size.clone(),
-        rows: sheet.servers.iter().map(|server| (server.label.clone(), row(sheet, server, &pair))).collect(),
+        rows: sheet.rows.iter().map(|of| (of.name(), row(sheet, *of, &pair))).collect(),
     });
     Some(Grid {
         header: vec![
@@ -38,15 +38,15 @@ pub(super) fn figures(sheet: &Sheet<'_>) -> Option<Grid> {
 pub(super) fn even(sheet: &Sheet<'_>) -> Vec<String> {
     let mut names = Vec::new();
     for pair in pairs(sheet) {
-        for server in &sheet.servers {
+        for row in &sheet.rows {
             let rate = |column| {
-                let summary = &sheet.cell(server, column)?.summary;
+                let summary = &sheet.cell(*row, column)?.summary;
                 Some((summary.requests_per_second?, summary.spread?))
             };
             if let (Some((a, a_spread)), Some((b, b_spread))) = (rate(pair.first), rate(pair.second))
                 && (a - b).abs() <= a * a_spread + b * b_spread
             {
-                names.push(format!("{} {}", server.label, pair.first.size));
+                names.push(format!("{} {}", row.label, pair.first.size));
             }
         }
     }
@@ -72,8 +72,8 @@ fn pairs<'c>(sheet: &'c Sheet<'_>) -> impl Iterator<Item = Pair<'c>> {
     })
 }
 
-fn row(sheet: &Sheet<'_>, server: &ServerRecord, pair: &Pair<'_>) -> Vec<Shown> {
-    let (first, second) = (sheet.cell(server, pair.first), sheet.cell(server, pair.second));
+fn row(sheet: &Sheet<'_>, of: Row<'_>, pair: &Pair<'_>) -> Vec<Shown> {
+    let (first, second) = (sheet.cell(of, pair.first), sheet.cell(of, pair.second));
     let p50 = Figure::Latency(50.0);
     vec![
         sheet.shown(first, Figure::Rate),

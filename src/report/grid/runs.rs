@@ -4,9 +4,7 @@
 use super::{Column, Grid, Group, Sheet, Shown, blank};
 use crate::report::marks::{self, Figure};
 use crate::report::text::{self, MISSING};
-use crate::results::{
-    Answer, CellRecord, CellStatus, Measurement, RoundRecord, SectionKind, ServerRecord, Verdict, stats,
-};
+use crate::results::{Answer, CellRecord, CellStatus, Measurement, RoundRecord, SectionKind, Verdict, stats};
 use crate::units::group_thousands;
 
 /// Every round of a sheet.
@@ -25,10 +23,10 @@ pub(super) fn runs(sheet: &Sheet<'_>) -> Option<Runs> {
         return None;
     }
     let (mut rounds, mut over, mut missing) = (Vec::new(), Vec::new(), Vec::new());
-    for server in &sheet.servers {
+    for &of in &sheet.rows {
         for column in &sheet.columns {
-            let Some(cell) = sheet.cell(server, column) else { continue };
-            let name = name(sheet, server, column);
+            let Some(cell) = sheet.cell(of, column) else { continue };
+            let name = name(sheet, of.label, column);
             rounds.extend(cell.rounds.iter().map(|round| (name.clone(), row(sheet, cell, round))));
             over.extend(summary(sheet, cell).map(|row| (name.clone(), row)));
             missing.extend(why_missing(&name, cell));
@@ -44,9 +42,9 @@ pub(super) fn runs(sheet: &Sheet<'_>) -> Option<Runs> {
 /// What each server answered, in words; nothing where that was not looked at.
 pub(super) fn answers(sheet: &Sheet<'_>) -> Vec<(String, String)> {
     let mut answers = Vec::new();
-    for server in &sheet.servers {
+    for &of in &sheet.rows {
         let mut ways: Vec<String> = Vec::new();
-        let cells = sheet.columns.iter().filter_map(|column| sheet.cell(server, column));
+        let cells = sheet.columns.iter().filter_map(|column| sheet.cell(of, column));
         for answer in cells.flat_map(|cell| &cell.rounds).filter_map(|round| round.answer.as_ref()) {
             let way = in_words(answer);
             if !ways.contains(&way) {
@@ -54,7 +52,7 @@ pub(super) fn answers(sheet: &Sheet<'_>) -> Vec<(String, String)> {
             }
         }
         if !ways.is_empty() {
-            answers.push((server.label.clone(), ways.join("; or ")));
+            answers.push((of.label.to_owned(), ways.join("; or ")));
         }
     }
     answers
@@ -73,11 +71,11 @@ fn in_words(answer: &Answer) -> String {
 }
 
 /// In a closed loop the row tells the size of the cell.
-fn name(sheet: &Sheet<'_>, server: &ServerRecord, column: &Column) -> String {
+fn name(sheet: &Sheet<'_>, label: &str, column: &Column) -> String {
     match sheet.section.kind {
-        SectionKind::ClosedLoop | SectionKind::Generators => server.label.clone(),
+        SectionKind::ClosedLoop | SectionKind::Generators => label.to_owned(),
         SectionKind::Setup | SectionKind::Ratio | SectionKind::Handshake => {
-            format!("{} {}", server.label, column.title)
+            format!("{label} {}", column.title)
         }
     }
 }

@@ -12,7 +12,7 @@ pub(in crate::report) fn worker_threads(results: &Results, server: &ServerRecord
 impl Sheet<'_> {
     /// True when all servers of the table were told the same number.
     pub(super) fn equal_workers(&self) -> bool {
-        let mut numbers = self.servers.iter().map(|server| worker_threads(self.results, server));
+        let mut numbers = self.rows.iter().map(|row| worker_threads(self.results, row.server));
         let first = numbers.next();
         numbers.all(|number| Some(number) == first)
     }

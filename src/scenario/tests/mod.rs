@@ -11,6 +11,7 @@ mod mistakes;
 mod overriding;
 mod reference;
 mod robustness;
+mod tools;
 mod variants;
 
 /// Two cores without siblings, the limits of a usual distribution.
