@@ -2,8 +2,9 @@
 //! the program of that name; reads nothing of a repository by itself.
 
 use std::ffi::OsStr;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
 /// What `git` refused, in one line, with what to do where that is known.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -27,13 +28,13 @@ pub struct Commit {
     pub subject: String,
 }
 
-/// A checkout of one commit in a folder of its own, removed when this is dropped.
+/// A checkout of one commit in a folder of its own. It is gone when this is dropped, and also when the
+/// process ends in another way, by a signal it does not survive: a child waits for that.
 #[derive(Debug)]
 pub struct Worktree {
-    repository: PathBuf,
     path: PathBuf,
-    /// Holds the folder that the worktree stands in.
-    _folder: tempfile::TempDir,
+    /// Removes it once its standard input ends.
+    remover: Child,
 }
 
 impl Repository {
@@ -129,14 +130,22 @@ impl Repository {
     /// # Errors
     /// No such commit, or no room.
     pub fn worktree(&self, commit: &str) -> Result<Worktree, GitError> {
-        let folder = tempfile::Builder::new().prefix("bench-worktree.").tempdir().map_err(|error| {
-            GitError(format!("no folder for a worktree can be made: {error}; set TMPDIR"))
-        })?;
+        // Servers that run as another user may enter it.
+        let folder = tempfile::Builder::new()
+            .prefix("bench-worktree.")
+            .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o755))
+            .tempdir()
+            .map_err(|error| {
+                GitError(format!("no folder for a worktree can be made: {error}; set TMPDIR"))
+            })?;
         let path = folder.path().join("tree");
-        let add =
-            [OsStr::new("worktree"), "add".as_ref(), "--detach".as_ref(), path.as_ref(), commit.as_ref()];
-        git(&self.root, add)?;
-        Ok(Worktree { repository: self.root.clone(), path, _folder: folder })
+        let remover = remover(&self.root, &path, folder.path())?;
+        // Whatever happens from here on, it is the child that removes the folder.
+        let _ = folder.keep();
+        let worktree = Worktree { path, remover };
+        let path = worktree.path.as_os_str();
+        git(&self.root, ["worktree".as_ref(), "add".as_ref(), "--detach".as_ref(), path, commit.as_ref()])?;
+        Ok(worktree)
     }
 }
 
@@ -149,19 +158,38 @@ impl Worktree {
 
 impl Drop for Worktree {
     fn drop(&mut self) {
-        // What is left over is forgotten by `git worktree prune`, and the folder goes anyway.
-        let remove = [OsStr::new("worktree"), "remove".as_ref(), "--force".as_ref(), self.path.as_ref()];
-        let _ = git(&self.repository, remove);
+        drop(self.remover.stdin.take());
+        let _ = self.remover.wait();
     }
+}
+
+/// Starts the child that removes a worktree and its folder as soon as this process closes the pipe to it,
+/// or is gone. It stands in a process group of its own, where Ctrl-C does not reach it.
+fn remover(repository: &Path, worktree: &Path, folder: &Path) -> Result<Child, GitError> {
+    command("sh")
+        .args(["-c", REMOVE, "sh"])
+        .args([repository, worktree, folder])
+        .current_dir("/")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .process_group(0)
+        .spawn()
+        .map_err(|error| GitError(format!("`sh`, which removes worktrees, cannot be started: {error}")))
+}
+
+/// A program that is `git` or calls it. Inside of a hook git is told of another repository by variables.
+fn command(program: &str) -> Command {
+    let mut command = Command::new(program);
+    for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"] {
+        command.env_remove(name);
+    }
+    command
 }
 
 /// Runs `git` in a folder and returns what it printed.
 fn git<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(folder: &Path, args: I) -> Result<Vec<u8>, GitError> {
-    let mut command = Command::new("git");
-    // Inside of a hook git is told of another repository through these.
-    for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"] {
-        command.env_remove(name);
-    }
+    let mut command = command("git");
     let output =
         command.arg("-C").arg(folder).args(args).env("LC_ALL", "C").output().map_err(|error| {
             GitError(format!("`git` cannot be started: {error}; install it, or name files"))
@@ -173,6 +201,16 @@ fn git<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(folder: &Path, args: I) -> Re
     let said = said.lines().next().unwrap_or_default().trim_start_matches("fatal: ");
     Err(GitError(format!("git, in {}: {said}", folder.display())))
 }
+
+/// What is still being written when the folder is removed is removed in a later attempt. A folder that
+/// `git` no longer finds is forgotten by the repository.
+const REMOVE: &str = r#"read -r _
+git -C "$1" worktree remove --force "$2"
+for attempt in 1 2 3 4 5 6 7 8 9 10; do
+    rm -rf "$3" && break
+    sleep 0.2
+done
+git -C "$1" worktree prune"#;
 
 fn text(bytes: Vec<u8>) -> String {
     String::from_utf8_lossy(&bytes).into_owned()

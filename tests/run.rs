@@ -375,6 +375,7 @@ fn run_fake_on(behaviour: &str, rounds: u32, servers_and_sections: &str) -> (Bed
         out: None,
         resume: false,
         keep_logs: false,
+        every_server: false,
         command: vec!["bench".into()],
         environment: bench::sampler::environment(bed.root(), &[], &[]),
         exe: env!("CARGO_BIN_EXE_bench").into(),

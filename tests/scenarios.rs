@@ -127,6 +127,36 @@ fn the_comparison_over_http3_has_the_published_cells_and_takes_twelve_minutes_at
     }
 }
 
+#[test]
+fn the_comparison_of_codings_asks_for_each_over_two_protocols() {
+    let scenario = load("encodings.toml");
+    assert_eq!((scenario.report.as_str(), scenario.template.as_str()), ("ENCODING_RESULTS", "encodings"));
+    assert!(scenario.estimate().total().as_secs_f64() < 720.0, "{:?}", scenario.estimate());
+    let mut asked = Vec::new();
+    for section in &scenario.sections {
+        assert!(section.runs && section.kind == SectionKind::ClosedLoop, "{}", section.title);
+        asked.push((section.protocols[0], section.headers[0].1.as_str()));
+    }
+    let codings = |protocol| ["identity", "gzip", "br"].map(|coding| (protocol, coding));
+    assert_eq!(asked, [codings(Protocol::H1s), codings(Protocol::H2)].concat());
+}
+
+/// Variants are built one after the other: what one build writes, another must not.
+#[test]
+fn the_variants_of_one_server_do_not_overwrite_each_other() {
+    let scenario = load("variants.toml");
+    assert!(scenario.estimate().total().as_secs_f64() < 1200.0, "{:?}", scenario.estimate());
+    assert!(scenario.servers.iter().all(|s| s.variant.as_ref().is_some_and(|v| v.of == "rust-hyper")));
+    let workers: Vec<u32> = scenario.servers.iter().filter_map(|server| server.workers).collect();
+    assert_eq!(workers, [1, 2, 4]);
+    for a in &scenario.servers {
+        assert_eq!(a.command[0], a.version[0], "{}", a.name);
+        for b in &scenario.servers {
+            assert_eq!(a.build == b.build, a.command == b.command, "{} and {}", a.name, b.name);
+        }
+    }
+}
+
 fn bench_check() -> Command {
     let mut command = Command::cargo_bin("bench").expect("cargo builds the program for its tests");
     command.current_dir(env!("CARGO_MANIFEST_DIR")).arg("check");

@@ -12,10 +12,15 @@ need node nodejs
 need go golang-go
 need npm npm
 need shellcheck shellcheck
-# Tests fetch a release made up by themselves.
+# The action fetches releases by the one, and its tests keep comments by the other.
 need curl curl
+need jq jq
 need nginx nginx
 need h2o h2o
+# scenarios/encodings.toml asks nginx for brotli, whose module Debian has apart.
+if ! dpkg -s libnginx-mod-http-brotli-filter >/dev/null 2>&1; then
+    missing+=(libnginx-mod-http-brotli-filter)
+fi
 # quiche brings BoringSSL, and bindings to it that are made while it is built.
 need cmake cmake
 need clang clang

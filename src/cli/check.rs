@@ -1,5 +1,6 @@
 //! Owns `bench check`: its arguments and what it prints.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -96,6 +97,8 @@ struct PlanServer {
     tls_port: Option<u16>,
     /// What is to succeed before it may be best.
     gate: Option<PlanGate>,
+    /// Worker threads of its own, or `null` for those of all servers.
+    workers: Option<u32>,
     /// Why its cells will be n/a.
     missing: Option<String>,
 }
@@ -152,6 +155,10 @@ struct PlanSection {
     requests: Option<u64>,
     /// Those of each connection of a handshake section; `null` in others.
     requests_per_connection: Option<u32>,
+    /// Header fields of its requests by name.
+    headers: BTreeMap<String, String>,
+    /// Whether the report shows every round.
+    runs: bool,
     #[serde(skip)]
     window: String,
 }
@@ -348,6 +355,7 @@ impl PlanServer {
                 deadline_s: gate.deadline.as_secs_f64(),
                 missing: missing_of(&gate.requires, &spec.dir, gate.env.get("PATH")),
             }),
+            workers: spec.workers,
             missing,
         }
     }
@@ -359,7 +367,13 @@ impl PlanServer {
             (None, Some(tls)) => format!("port allocated, TLS {tls}"),
             (Some(port), Some(tls)) => format!("port {port}, TLS {tls}"),
         };
-        vec![self.name.clone(), self.label.clone(), self.protocols.join(", "), ports, shell(&self.command)]
+        let workers = match self.workers {
+            None => String::new(),
+            Some(1) => ", 1 worker thread".to_owned(),
+            Some(workers) => format!(", {workers} worker threads"),
+        };
+        let how = ports + &workers;
+        vec![self.name.clone(), self.label.clone(), self.protocols.join(", "), how, shell(&self.command)]
     }
 }
 
@@ -424,6 +438,8 @@ impl PlanSection {
             duration_s: duration.map(Span::as_secs_f64),
             requests,
             requests_per_connection,
+            headers: section.headers.iter().cloned().collect(),
+            runs: section.runs,
             window: match section.warmup {
                 Span::ZERO => format!("{window} without warm-up"),
                 warmup => format!("{window} after {} of warm-up", format_duration(warmup)),
@@ -432,13 +448,14 @@ impl PlanSection {
     }
 
     fn row(&self) -> Vec<String> {
+        let headers = self.headers.iter().map(|(name, value)| format!(", {name}: {value}"));
         vec![
             self.number.to_string(),
             self.title.clone(),
             self.kind.to_owned(),
             self.protocols.join(if self.kind == "ratio" { " against " } else { ", " }),
             self.cells.join(", "),
-            self.window.clone(),
+            headers.fold(self.window.clone(), |window, field| window + &field),
         ]
     }
 }

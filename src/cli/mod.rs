@@ -1,6 +1,7 @@
 //! Owns the command line: arguments in, exit code out. Each command has a file with its arguments
 //! and what it prints; the work is done by the modules below.
 
+pub mod ab;
 pub mod check;
 pub mod comparing;
 pub mod completions;
@@ -35,6 +36,8 @@ pub enum Exit {
 Examples:
   bench run scenarios/quick.toml                  start servers, measure, write reports/QUICK_RESULTS.md
   bench load -c 50 -z 10s http://127.0.0.1:8080/  drive a server that runs already
+  bench ab --base main scenarios/http.toml --server rust-hyper
+                                                  did a change make it slower?
   bench diff HEAD~1 HEAD                          what changed between two commits' reports
   bench doctor                                    is this machine fit for it?
 
@@ -47,6 +50,7 @@ struct Args {
 #[derive(Subcommand, Debug)]
 enum Command {
     Run(run::Args),
+    Ab(Box<ab::Args>),
     Load(Box<load::Args>),
     Report(report::Args),
     Diff(diff::Args),
@@ -75,6 +79,7 @@ pub fn main() -> Exit {
     };
     match args.command {
         Command::Run(args) => run::run(args),
+        Command::Ab(args) => ab::run(*args),
         Command::Load(args) => load::run(*args),
         Command::Report(args) => report::run(args),
         Command::Diff(args) => diff::run(args),

@@ -1,7 +1,7 @@
 //! Owns `bench run`: its arguments, and what it prints beside the progress that `run` shows.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::Exit;
 use super::narrow::Narrow;
@@ -9,7 +9,7 @@ use crate::report;
 use crate::results::store;
 use crate::run::{self, GeneratorCommand, Options, Outcome};
 use crate::sampler;
-use crate::scenario::{self, Checked};
+use crate::scenario::{self, Checked, Scenario};
 use crate::units::format_duration;
 
 /// Run a scenario: start each server, measure every cell, write the report
@@ -70,14 +70,23 @@ fn measure(args: Args) -> Result<Outcome, String> {
     let overrides = args.narrow.overrides()?;
     let checked = scenario::check(&args.scenario, &scenario::read_from_disk, &machine, &overrides)
         .map_err(|error| error.to_string())?;
-    let scenario = &checked.scenario;
     announce(&checked);
+    let options =
+        Options { resume: args.resume, keep_logs: args.keep_logs, ..options(&checked.scenario, args.out)? };
+    let outcome = carry_out(&checked.scenario, options)?;
+    conclude(&outcome);
+    Ok(outcome)
+}
+
+/// What a run of this scenario by this program has in common, whatever the command.
+pub(super) fn options(scenario: &Scenario, out: Option<PathBuf>) -> Result<Options, String> {
     let exe = std::env::current_exe().map_err(|error| format!("this program cannot be found: {error}"))?;
-    let folder = args.scenario.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let options = Options {
-        out: args.out,
-        resume: args.resume,
-        keep_logs: args.keep_logs,
+    let folder = Path::new(&scenario.path).parent().filter(|folder| !folder.as_os_str().is_empty());
+    Ok(Options {
+        out,
+        resume: false,
+        keep_logs: false,
+        every_server: false,
         command: std::env::args().collect(),
         environment: sampler::environment(
             folder.unwrap_or_else(|| ".".as_ref()),
@@ -86,16 +95,19 @@ fn measure(args: Args) -> Result<Outcome, String> {
         ),
         generator: GeneratorCommand::of(exe.clone()),
         exe,
-    };
+    })
+}
+
+/// Runs a scenario and writes its report.
+pub(super) fn carry_out(scenario: &Scenario, options: Options) -> Result<Outcome, String> {
     let outcome = run::run(scenario, options).map_err(|error| error.to_string())?;
     let markdown = report::markdown(&outcome.results).map_err(|error| error.to_string())?;
     store::replace(&outcome.markdown_path, markdown.as_bytes()).map_err(|error| error.to_string())?;
-    conclude(&outcome);
     Ok(outcome)
 }
 
 /// Says what is about to be done and how long it will take.
-fn announce(checked: &Checked) {
+pub(super) fn announce(checked: &Checked) {
     let (scenario, estimate) = (&checked.scenario, checked.scenario.estimate());
     let mut text = format!(
         "{}: {} cells in {} rounds, about {} under load; building and starting servers comes on top\n",

@@ -2,12 +2,14 @@
 //! changed, within what interval, and whether the rounds allow a verdict. Pure; `docs/methodology.md`,
 //! "Comparing", is its prose. How a comparison is shown is `report`'s.
 
+mod control;
 mod fingerprint;
 pub mod gate;
 mod judge;
 mod pairs;
 mod rank;
 
+pub use control::{Control, withhold};
 pub use fingerprint::{Fact, fingerprint};
 
 use serde::Serialize;
@@ -102,6 +104,8 @@ pub struct Comparison {
     pub head: Side,
     /// What the figures are ratios to; `null`: they stand for themselves.
     pub relative_to: Option<String>,
+    /// What did not change and was measured beside the sides; `null` without such a thing.
+    pub control: Option<Control>,
     /// Margin and level in force.
     pub margin: f64,
     /// See [`Options::level`].
@@ -245,6 +249,7 @@ pub fn runs(base: (&str, &Results), head: (&str, &Results), options: &Options) -
         base: side(base.0, base.1),
         head: side(head.0, head.1),
         relative_to: options.relative_to.clone(),
+        control: None,
         margin: options.margin,
         level: options.level,
         differing,
@@ -270,6 +275,7 @@ pub fn servers(results: &Results, base: &str, head: &str, options: &Options) -> 
         base: named(base),
         head: named(head),
         relative_to: None,
+        control: None,
         margin: options.margin,
         level: options.level,
         differing: Vec::new(),

@@ -26,7 +26,7 @@ use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::unistd::Pid;
 
-use self::client::{Expectation, Job, Request};
+use self::client::{Bodies, Expectation, Job, Request};
 use self::gate::{Edges, Gate, Meeting};
 use self::plan::{Event, Limit, LoadPlan};
 use self::uring::{Address, Config, DatagramOptions, Ring, RingError};
@@ -200,8 +200,11 @@ impl Prepared {
         let expected = plan.expect.body.as_deref().map(|text| decode("expect.body", text)).transpose()?;
         let expect = Expectation {
             status: plan.expect.status,
-            watched: expected.is_some() || plan.sample,
-            body: expected,
+            body: match expected {
+                expected if plan.sample => Bodies::Sampled(expected),
+                Some(expected) => Bodies::Compared(expected),
+                None => Bodies::Counted,
+            },
             length: plan.expect.length,
         };
         let tls = plan.protocol.is_tls().then(|| tls::Settings::new(plan)).transpose()?;

@@ -288,16 +288,6 @@ pub struct Sample {
     pub truncated: bool,
 }
 
-impl Sample {
-    /// The next bytes of the body.
-    #[cold]
-    pub fn add(&mut self, bytes: &[u8]) {
-        let room = SAMPLED_BYTES - self.body.len();
-        self.truncated |= bytes.len() > room;
-        self.body.extend_from_slice(&bytes[..bytes.len().min(room)]);
-    }
-}
-
 /// A worker's record.
 #[derive(Clone)]
 pub struct Record {
@@ -497,6 +487,15 @@ impl Record {
             self.second_failed += requests;
         }
         self.now().fault(fault, requests);
+    }
+
+    /// The next bytes of the body that is sampled.
+    #[cold]
+    pub fn sample_body(&mut self, bytes: &[u8]) {
+        let Some(sample) = &mut self.sample else { return };
+        let room = SAMPLED_BYTES - sample.body.len();
+        sample.truncated |= bytes.len() > room;
+        sample.body.extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
 
     /// What came of a response that was not completed is no sample.

@@ -481,7 +481,7 @@ fn table_view(results: &Results, sheet: &Sheet<'_>) -> TableView {
         even: even(sheet),
         blanks: sheet.blanks().iter().map(blank_view).collect(),
         answers: answers(sheet),
-        runs: sheet.runs().map(|runs| runs_view(&runs)),
+        runs: sheet.runs().map(|runs| runs_view(&runs, of)),
     }
 }
 
@@ -498,11 +498,11 @@ fn answers(sheet: &Sheet<'_>) -> Option<String> {
     (!each.is_empty()).then(|| each.join("; "))
 }
 
-fn runs_view(runs: &Runs) -> RunsView {
+fn runs_view(runs: &Runs, of: &str) -> RunsView {
     let rows = |grid: &Grid| grid.groups.iter().map(|group| group.rows.len()).sum::<usize>();
     RunsView {
-        rounds: grid_table(&runs.rounds, "Server"),
-        over: (rows(&runs.over) > 0).then(|| grid_table(&runs.over, "Server")),
+        rounds: grid_table(&runs.rounds, of),
+        over: (rows(&runs.over) > 0).then(|| grid_table(&runs.over, of)),
         missing: runs.missing.iter().map(|line| escape(&text::cut(line, REASON_LIMIT))).collect(),
         folded: rows(&runs.rounds) > OPEN_ROWS,
     }

@@ -10,12 +10,12 @@ use crate::load::plan::Expect;
 use crate::results::{Answer, ResponseSample};
 use crate::scenario::Expected;
 
-/// What a section's cells are held to, and what the report says of the answers.
+/// What a server's answers are, and what follows for its cells.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Looked {
     /// For the record; it has a `problem` when nothing is to be measured.
     pub(crate) answer: Answer,
-    /// What the cells expect, made from `expect`, which stands where answers are not encoded.
+    /// What the cells are held to: the bytes that came, or what can be said without knowing them.
     pub(crate) expect: Expect,
 }
 

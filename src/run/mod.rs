@@ -56,6 +56,8 @@ pub struct Options {
     pub resume: bool,
     /// Keep the servers' logs also when all went well.
     pub keep_logs: bool,
+    /// Measure nothing unless every server can be built and started here.
+    pub every_server: bool,
     /// The command line, for the record.
     pub command: Vec<String>,
     /// The machine, for the record. Read before anything is built, because a build is load.
@@ -172,7 +174,7 @@ fn run_into(
         workers: scenario.pin.workers,
     };
     let wanted = |server: usize| starts.iter().any(|start| start.server == server);
-    let mut prepared = prepare::servers(scenario, &host, progress, &wanted);
+    let mut prepared = prepare::servers(scenario, &host, progress, &wanted, options.every_server)?;
     for record in &mut prepared {
         record.gate = earlier.as_ref().and_then(|(_, results)| resume::gate(results, &record.name));
     }

@@ -5,26 +5,34 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::progress::Progress;
 use super::schedule::Start;
-use super::{external, record};
+use super::{RunError, external, record};
 use crate::results::{CellStatus, GeneratorRecord, ServerRecord, Unavailable};
 use crate::scenario::{Scenario, ServerSpec};
 use crate::server::{self, Host, ServerError};
 use crate::units::format_duration;
 
 /// The records of the servers of which `wanted` holds, in scenario order.
+///
+/// # Errors
+/// When every one is needed: the first that cannot be measured, with its last log lines.
 pub(crate) fn servers(
     scenario: &Scenario,
     host: &Host,
     progress: &mut Progress,
     wanted: &dyn Fn(usize) -> bool,
-) -> Vec<ServerRecord> {
+    every_one: bool,
+) -> Result<Vec<ServerRecord>, RunError> {
     let mut records = Vec::new();
-    for (index, spec) in scenario.servers.iter().enumerate() {
-        if wanted(index) {
-            records.push(server(scenario, spec, host, progress));
+    for (_, spec) in scenario.servers.iter().enumerate().filter(|(index, _)| wanted(*index)) {
+        let record = server(scenario, spec, host, progress);
+        if let Some(Unavailable { reason, log_tail, .. }) = record.unavailable.as_ref().filter(|_| every_one)
+        {
+            let log: String = log_tail.iter().map(|line| format!("\n  {line}")).collect();
+            return Err(RunError(format!("{}: {reason}{log}", spec.label)));
         }
+        records.push(record);
     }
-    records
+    Ok(records)
 }
 
 /// The records of the generators that drive a cell of `starts`, by their places in the scenario.

@@ -37,6 +37,7 @@ pub use generators::{
 };
 pub use model::*;
 pub use pin::{Split, format_cpus, parse_cpus, split};
+pub use servers::started_by;
 pub use tools::{FigureSpec, GateSpec, Pattern, ProbeSpec};
 
 /// A mistake in a scenario, ready to print: `file:line:column: key: what; suggestion`.

@@ -8,7 +8,7 @@ use super::ScenarioError;
 use super::expand::{Files, one_line};
 use super::file::{Maybe, RawServer};
 use super::model::{Machine, PLACEHOLDERS, ServerSpec};
-use super::source::{At, Source};
+use super::source::{At, Place, Source};
 use super::suggest::{instead, nearest};
 use super::{pin, variants};
 use crate::results::Protocol;
@@ -167,6 +167,21 @@ pub(super) fn name(server: &RawServer) -> Result<&At<String>, ScenarioError> {
     })?;
     check_name(name, "server")?;
     Ok(name)
+}
+
+/// A server started by another command, given as a shell takes it in `option`. Nothing is built for it and
+/// no version asked: what was said of them was about the command it has in the scenario.
+///
+/// # Errors
+/// Words that a shell would not take, a placeholder without a value.
+pub fn started_by(spec: &ServerSpec, option: &str, command: &str) -> Result<ServerSpec, ScenarioError> {
+    let place = Place::start_of(&Source::new(option.to_owned(), command.to_owned()));
+    let words = shlex::split(command)
+        .ok_or_else(|| place.mistake("a quote that is not closed, or a backslash at the end; close it"))?;
+    let words = words.into_iter().map(|value| At { value, place: place.clone() }).collect();
+    let words = At { value: words, place };
+    check_words(&words, STARTED, !spec.render.is_empty())?;
+    Ok(ServerSpec { command: plain(&words), build: Vec::new(), version: Vec::new(), ..spec.clone() })
 }
 
 /// A name of a server, or of another `thing` a scenario names.

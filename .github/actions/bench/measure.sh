@@ -42,7 +42,7 @@ read -ra servers <<<"$SERVER"
 read -ra options <<<"$OPTION"
 servers=("${servers[@]/#/--server=}")
 text=$OUT/$MODE.md
-compared=(--format md --limit "$LIMIT" --whole "The whole is among the artefacts of this run.")
+compared=(--limit "$LIMIT" --whole "among the artefacts of this run")
 [[ -z $FAIL_ON ]] || compared+=(--fail-on "$FAIL_ON")
 
 code=0
@@ -60,7 +60,7 @@ ab)
     ;;
 diff)
     revision=$(base)
-    bench diff "$revision" "$REPORTS" "${compared[@]}" "${options[@]}" >"$text" || code=$?
+    bench diff "$revision" "$REPORTS" --reports "$REPORTS" "${compared[@]}" "${options[@]}" >"$text" || code=$?
     ;;
 *)
     fail "mode '$MODE' is none of run, ab and diff"

@@ -58,8 +58,8 @@ compare() {
         return
     fi
     changes=$(mktemp)
-    bench diff HEAD "$REPORTS" --format md --limit summary \
-        --whole "The reports themselves are among the artefacts of this run." >"$changes" || code=$?
+    bench diff HEAD "$REPORTS" --reports "$REPORTS" --limit summary --whole "among the artefacts of this run" \
+        >"$changes" || code=$?
     cat "$changes" >>"$GITHUB_STEP_SUMMARY"
     rm "$changes"
     if ((code > 1)); then

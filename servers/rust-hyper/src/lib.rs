@@ -39,7 +39,7 @@ pub const PROVIDER: &str = if cfg!(feature = "ring") { "ring" } else { "aws-lc-r
 /// What is otherwise than usual, for comparisons of this server with itself.
 #[derive(Clone, Copy, Default)]
 pub struct Options {
-    /// CPU time that each answer costs on top.
+    /// How long each answer keeps its CPU busy on top.
     slowdown: Option<Duration>,
     /// Leaves Nagle's algorithm (RFC 9293, section 3.7.4) on, by not setting TCP_NODELAY.
     nagle: bool,
@@ -185,7 +185,8 @@ async fn answer(
     Ok(response)
 }
 
-/// Keeps its CPU busy for this long.
+/// Keeps its CPU busy for this long. The clock of CPU time would also be right where others take the CPU
+/// meanwhile, but one reading of it, a system call, costs as much as a small slowdown.
 fn spin(length: Duration) {
     let began = Instant::now();
     while began.elapsed() < length {

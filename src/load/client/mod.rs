@@ -72,12 +72,22 @@ impl Request {
 pub struct Expectation {
     /// Exactly this status; `None`: any 2xx or 3xx.
     pub status: Option<u16>,
-    /// Exactly this body.
-    pub body: Option<Vec<u8>>,
+    /// What is done with the bytes of bodies.
+    pub body: Bodies,
     /// Exactly this many body bytes.
     pub length: Option<u64>,
-    /// The bytes of bodies are looked at: there is an expected body, or the response is sampled.
-    pub watched: bool,
+}
+
+/// What is done with the bytes of bodies. One choice, so that it is made once for each piece.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum Bodies {
+    /// They are counted.
+    #[default]
+    Counted,
+    /// They are to be these.
+    Compared(Vec<u8>),
+    /// They are kept in the record, and are to be these where any are given.
+    Sampled(Option<Vec<u8>>),
 }
 
 /// Bytes to send.
@@ -668,24 +678,14 @@ impl Expectation {
     /// Takes `bytes` at this offset of a body: whether they are others than expected.
     #[inline]
     fn take_body(&self, record: &mut Record, offset: u64, bytes: &[u8]) -> bool {
-        self.watched && self.watch(record, offset, bytes)
-    }
-
-    #[inline]
-    fn watch(&self, record: &mut Record, offset: u64, bytes: &[u8]) -> bool {
-        if let Some(sample) = &mut record.sample {
-            sample.add(bytes);
+        match &self.body {
+            Bodies::Counted => false,
+            Bodies::Compared(expected) => differ_at(expected, offset, bytes),
+            Bodies::Sampled(expected) => {
+                record.sample_body(bytes);
+                expected.as_ref().is_some_and(|expected| differ_at(expected, offset, bytes))
+            }
         }
-        self.differs_at(offset, bytes)
-    }
-
-    /// Whether `bytes` at this offset of a body are others than expected.
-    #[inline]
-    fn differs_at(&self, offset: u64, bytes: &[u8]) -> bool {
-        let Some(expected) = &self.body else { return false };
-        let from = usize::try_from(offset).unwrap_or(usize::MAX);
-        let part = from.checked_add(bytes.len()).and_then(|to| expected.get(from..to));
-        part != Some(bytes)
     }
 
     /// What of a complete response is not as expected.
@@ -700,7 +700,7 @@ impl Expectation {
         } else if head_request {
             None
         } else if self.length.is_some_and(|length| length != body)
-            || self.body.as_ref().is_some_and(|expected| expected.len() as u64 != body)
+            || self.body.expected().is_some_and(|expected| expected.len() as u64 != body)
         {
             Some(Unexpected::Length(body))
         } else if differs {
@@ -709,6 +709,25 @@ impl Expectation {
             None
         }
     }
+}
+
+impl Bodies {
+    #[inline]
+    fn expected(&self) -> Option<&[u8]> {
+        match self {
+            Self::Counted => None,
+            Self::Compared(expected) => Some(expected),
+            Self::Sampled(expected) => expected.as_deref(),
+        }
+    }
+}
+
+/// Whether `bytes` at this offset of a body are others than expected.
+#[inline]
+fn differ_at(expected: &[u8], offset: u64, bytes: &[u8]) -> bool {
+    let from = usize::try_from(offset).unwrap_or(usize::MAX);
+    let part = from.checked_add(bytes.len()).and_then(|to| expected.get(from..to));
+    part != Some(bytes)
 }
 
 #[inline]

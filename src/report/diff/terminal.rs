@@ -45,6 +45,9 @@ impl Screen {
                 "every figure is a ratio to that of {control}, which is assumed not to have changed"
             ));
         }
+        if let Some(control) = &comparison.control {
+            self.line(&words::control(control));
+        }
         self.text.push('\n');
         self.differences("cannot be compared: not measured under the same conditions", &comparison.differing);
         self.differences("the machines differ, which the control is to make up for", &comparison.tolerated);

@@ -45,6 +45,8 @@ struct ReportView {
     tolerated: Option<String>,
     /// The control that figures are ratios to.
     relative_to: Option<String>,
+    /// What is said of an unchanged control; `None` without one.
+    control: Option<String>,
     /// As above; `None` when this is the only report.
     counts: Option<String>,
     worst: Vec<String>,
@@ -118,6 +120,7 @@ fn report(diff: &Diff, content: &Content<'_>, dealt: &[usize]) -> ReportView {
         tolerated: differences(&comparison.tolerated),
         forced,
         relative_to: comparison.relative_to.as_deref().map(escape),
+        control: comparison.control.as_ref().map(|control| escape(&words::control(control))),
         counts: (diff.reports.len() > 1 && comparison.comparable())
             .then(|| words::counts(std::iter::once(content.report))),
         // What breaks a limit has been said.

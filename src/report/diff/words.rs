@@ -2,7 +2,7 @@
 
 use super::Report;
 use crate::compare::gate::{Breach, Broken, Limits};
-use crate::compare::{CellName, Change, Metric};
+use crate::compare::{CellName, Change, Control, Metric};
 use crate::report::text::{self, MISSING};
 
 /// A cell, with its section where there are several: `Rust h1 10x10 (Plaintext)`.
@@ -34,6 +34,16 @@ fn unitless(metric: Metric) -> &'static str {
         Metric::P99 => "p99",
         Metric::Rate | Metric::Cpu => metric.title(),
     }
+}
+
+/// What an unchanged control says of the rounds.
+pub(super) fn control(control: &Control) -> String {
+    let Control { name, moved } = control;
+    if moved.is_empty() {
+        return format!("Unchanged {name}: no change was seen in it");
+    }
+    let moved: Vec<&str> = moved.iter().map(|metric| unitless(*metric)).collect();
+    format!("Unchanged {name}: it moved in {} all the same, so nothing is said of that", moved.join(", "))
 }
 
 /// A relative change with its sign: `-5.1 %`.

@@ -1,0 +1,122 @@
+//! Owns the tests of `.github`: its rules, and its workflows carried out step by step as they stand, in a project of
+//! three small scenarios with a repository to push to. The README's examples are carried out likewise. In place of
+//! the compiler stands a program that hands out the one under test; in place of the platform, `runner`.
+
+mod action;
+mod expression;
+mod model;
+mod project;
+mod rules;
+mod runner;
+#[path = "../common/turn.rs"]
+mod turn;
+
+use model::{Workflow, file, parse};
+use project::Project;
+use runner::{Outcome, Run};
+
+const INPUTS: [(&str, &str); 2] = [("rounds", "2"), ("duration", "60ms")];
+
+const SCENARIOS: [&str; 3] = ["http", "h2", "h3"];
+
+/// Runs before every push, knows already what the branch was: moves it, once.
+const RACE: &str = r#"#!/usr/bin/env bash
+set -euo pipefail
+unset "${!GIT_@}"
+cd "$AUTHOR"
+[[ ! -e raced ]] || exit 0
+touch raced
+git pull --quiet --rebase origin main
+git add raced
+git -c user.name=author -c user.email=author@example.org commit --quiet --message "moved during the push"
+git push --quiet origin HEAD:main
+"#;
+
+/// Measures each scenario; returns how that went.
+fn measure(run: &Run<'_>) -> Vec<Outcome> {
+    let scenarios = run.matrix("measure", "scenario");
+    scenarios.iter().map(|scenario| run.job("measure", &[("matrix.scenario", scenario)])).collect()
+}
+
+/// All of bench.yml, with everything in order.
+fn publish_once(project: &Project, workflow: &Workflow) {
+    let run = Run::by_hand(project, workflow, &INPUTS);
+    for outcome in measure(&run) {
+        assert!(outcome.success, "{}", outcome.log);
+    }
+    let outcome = run.job("publish", &[]);
+    assert!(outcome.success, "{}", outcome.log);
+    std::fs::remove_dir_all(project.artefacts()).expect("artefacts");
+    std::fs::create_dir(project.artefacts()).expect("a folder");
+}
+
+#[test]
+fn reports_are_measured_compared_and_committed() {
+    let project = Project::new();
+    let workflow: Workflow = parse(&file(".github/workflows/bench.yml"));
+    publish_once(&project, &workflow);
+    let first = SCENARIOS.map(|_| ());
+    assert_eq!(
+        project.messages().len(),
+        1 + first.len(),
+        "a commit for each report: {:?}",
+        project.messages()
+    );
+
+    let run = Run::by_hand(&project, &workflow, &INPUTS);
+    assert_eq!(run.matrix("measure", "scenario"), SCENARIOS);
+    for outcome in measure(&run) {
+        assert!(outcome.success, "{}", outcome.log);
+    }
+    let published = run.job("publish", &[]);
+    assert!(published.success, "{}", published.log);
+    assert_eq!(project.messages().len(), 7, "{:?}", project.messages());
+    for report in ["HTTP_RESULTS", "HTTP2_RESULTS", "HTTP3_RESULTS"] {
+        let results = project.committed(&format!("reports/{report}.json")).expect("results");
+        assert!(results.contains(&run.commit), "measured at the commit of the run");
+        let results: serde_json::Value = serde_json::from_str(&results).expect("JSON");
+        let command = results["sessions"][0]["command"].to_string();
+        assert!(command.contains("--rounds=2") && command.contains("--duration=60ms"), "{command}");
+        assert!(project.committed(&format!("reports/{report}.md")).is_some());
+    }
+    for scenario in SCENARIOS {
+        assert!(published.summary.contains(&format!("- {scenario}: measured\n")), "{}", published.summary);
+    }
+    assert!(published.summary.contains("Committed to main: 3 of 3 reports."), "{}", published.summary);
+
+    // The job once more, as on "re-run": what it would commit is there.
+    let again = Run::by_hand(&project, &workflow, &INPUTS).job("publish", &[]);
+    assert!(again.success, "{}", again.log);
+    assert!(again.summary.contains("No report changed."), "{}", again.summary);
+    assert!(again.summary.contains("Nothing to commit."), "{}", again.summary);
+    assert_eq!(project.messages().len(), 7);
+}
+
+#[test]
+fn a_moved_branch_keeps_what_moved_it_and_a_failed_job_keeps_the_old_report() {
+    let project = Project::new();
+    let workflow: Workflow = parse(&file(".github/workflows/bench.yml"));
+    publish_once(&project, &workflow);
+    let old = project.committed("reports/HTTP2_RESULTS.json");
+    project.commit("breaks h2", &[("scenarios/h2.toml", "format = 1\nno such key\n")]);
+
+    let run = Run::by_hand(&project, &workflow, &INPUTS);
+    let outcomes = measure(&run);
+    assert_eq!(outcomes.iter().map(|outcome| outcome.success).collect::<Vec<_>>(), [true, false, true]);
+    assert!(run.starts_after_failure("publish"));
+    project.commit("moved before the job", &[("moved", "once")]);
+    // And between a fetch and its push, the first time.
+    project.hook("pre-push", RACE);
+    let published = run.job("publish", &[]);
+    assert!(published.success, "{}", published.log);
+
+    let messages = project.messages();
+    let newest: Vec<&str> = messages.iter().map(|m| m.split(':').next().unwrap_or_default()).collect();
+    let expected =
+        ["HTTP_RESULTS", "HTTP3_RESULTS", "moved during the push", "moved before the job", "breaks h2"];
+    assert_eq!(newest[..5], expected, "{}", published.log);
+    assert_eq!(project.committed("moved").as_deref(), Some("once"));
+    assert_eq!(project.committed("reports/HTTP2_RESULTS.json"), old);
+    assert!(published.summary.contains("- h2: **no report**"), "{}", published.summary);
+    assert!(published.summary.contains("Committed to main: 2 of 2 reports."), "{}", published.summary);
+}
