@@ -182,6 +182,7 @@ fn two_revisions_beside_another_server_that_is_measured_twice() {
     assert_eq!(results.sections[0].cells.len(), 4);
     let shown = String::from_utf8_lossy(&output.stdout);
     assert!(shown.contains("base (HEAD~1)") && shown.contains("head (HEAD)"), "{shown}");
+    assert!(shown.contains("Unchanged control (two): no change was seen in it"), "{shown}");
 }
 
 #[test]

@@ -6,6 +6,8 @@
 
 #[path = "common/results.rs"]
 mod build;
+#[path = "common/results_generators.rs"]
+mod generators;
 #[path = "figures/markdown.rs"]
 mod markdown;
 #[path = "figures/rounds.rs"]
@@ -23,8 +25,9 @@ use markdown::{Table, number};
 use rounds::{Cell, Section, cells, median};
 
 /// Tables of facts, by their heading.
-const NO_FIGURES: [(&str, &str); 2] = [
+const NO_FIGURES: [(&str, &str); 3] = [
     ("Environment", "what the machine and its programs are called, as recorded"),
+    ("Generators", "how each is called"),
     ("Settings", "what was asked for, and what the generator says of itself"),
 ];
 
@@ -64,6 +67,7 @@ fn the_reports_of_the_fixtures_follow_from_their_json() {
         ("1.1", fixture("1.1")),
         ("1.2", fixture("1.2")),
         ("1.3", fixture("1.3")),
+        ("generators", serde_json::to_value(generators::odd()).expect("results are JSON")),
         ("runs", serde_json::to_value(runs::compressed()).expect("results are JSON")),
     ] {
         straighten(&mut json);
@@ -136,6 +140,8 @@ fn check(report: &str, results: &Value, text: &str) -> usize {
             of_section(section, &table, compare);
         } else if table.heading == "Servers" {
             of_servers(results, &table, compare);
+        } else if table.heading == "Probes" {
+            of_probes(results, &table, compare);
         } else {
             let known = NO_FIGURES.iter().any(|(heading, _)| *heading == table.heading);
             assert!(known, "{report}: nobody computes the table below `{}`", table.heading);
@@ -143,7 +149,9 @@ fn check(report: &str, results: &Value, text: &str) -> usize {
     }
     for line in text.lines() {
         checked += markdown::heading_of(text, line).map_or(0, |heading| {
-            let section = sections.iter().find(|section| section.title == heading);
+            // Where generators are compared a name is found below each server; tests/verdicts.rs has the words.
+            let own = |section: &&Section<'_>| section.title == heading && section.kind != "generators";
+            let section = sections.iter().find(own);
             section.map_or(0, |section| of_line(section, line, report))
         });
     }
@@ -167,6 +175,16 @@ impl Compare<'_> {
         let expected = expected.unwrap_or_else(|| panic!("{place} follows from nothing"));
         assert!((value - expected).abs() <= half * (1.0 + 1e-9), "{place} is not {expected}");
         *self.checked += 1;
+    }
+}
+
+/// The figures of probes are read again from what each printed.
+fn of_probes(results: &Value, table: &Table, mut compare: Compare<'_>) {
+    let probes = results["probes"].as_array().expect("probes");
+    let figures = probes.iter().flat_map(|probe| probe["figures"].as_array().expect("figures"));
+    for (row, figure) in table.rows.iter().zip(figures) {
+        assert_eq!(row[2], figure["name"].as_str().expect("a name"));
+        compare.is(&row[3], figure["value"].as_f64(), &row[2]);
     }
 }
 
@@ -273,6 +291,10 @@ const BACKGROUND: [&str; 15] = [
 /// A measure of a cell over its rounds.
 fn figure(cell: &Cell<'_>, measure: &str) -> Option<f64> {
     if let Some(percentile) = measure.strip_suffix(" (ms)").and_then(|name| name.strip_prefix('p')) {
+        if cell.by_command() {
+            let own = cell.over(|round| round["external"]["latency_us"][percentile].as_f64());
+            return median(&own).map(|micros| micros / 1e3);
+        }
         let percentile: f64 = percentile.parse().expect("a percentile");
         return median(
             &cell.over(|round| rounds::percentile_us(&round["measurement"]["latency_us"], percentile)),
@@ -294,7 +316,10 @@ fn figure(cell: &Cell<'_>, measure: &str) -> Option<f64> {
     match measure {
         "req/s" => median(&cell.over(rounds::rate)),
         "max (ms)" => cell.largest_us().map(|micros| micros / 1e3),
-        "CPU µs/req" => {
+        "generator CPU µs/req" => {
+            median(&cell.over(|round| Some(rounds::command_us(round)? / rounds::ok(round))))
+        }
+        "CPU µs/req" | "server CPU µs/req" => {
             median(&cell.over(|round| rounds::cpu_us(round).map(|used| used / rounds::ok(round))))
         }
         "handshake min (ms)" => setup(None, "setup_us"),
@@ -308,9 +333,11 @@ fn figure(cell: &Cell<'_>, measure: &str) -> Option<f64> {
         "bound by" => None,
         "server CPUs busy" => share("cpus_busy"),
         "its busiest thread" => share("busiest_thread"),
+        "generator busy" if cell.by_command() => cell.command_busy().map(|share| share * 100.0),
         "generator busy" => median(&cell.over(rounds::generator_busy)).map(|share| share * 100.0),
         "requests in flight" => median(&cell.over(|round| {
-            Some(rounds::rate(round)? * round["measurement"]["latency_us"]["mean"].as_f64()? / 1e6)
+            let own = round["measurement"]["latency_us"]["mean"].as_f64();
+            Some(rounds::rate(round)? * own.or(round["external"]["latency_mean_us"].as_f64())? / 1e6)
         })),
         "spread of the rate" => rounds::spread(&cell.over(rounds::rate)).map(|spread| spread * 100.0),
         "peak memory (MiB)" => {

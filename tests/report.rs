@@ -3,6 +3,8 @@
 
 #[path = "common/results.rs"]
 mod build;
+#[path = "common/results_generators.rs"]
+mod generators;
 #[path = "common/results_http2.rs"]
 mod http2;
 #[path = "common/results_http3.rs"]
@@ -228,6 +230,16 @@ fn a_terminal_of_http3_with_every_oddity() {
     insta::assert_snapshot!(terminal(&http3::odd(), 120));
 }
 
+#[test]
+fn a_report_of_generators_with_every_oddity() {
+    insta::assert_snapshot!(markdown(&generators::odd()).unwrap());
+}
+
+#[test]
+fn a_terminal_of_generators_with_every_oddity() {
+    insta::assert_snapshot!(terminal(&generators::odd(), 100));
+}
+
 /// What `bench load` prints of one measurement where a server of HTTP/2 did what it may do.
 #[test]
 fn the_text_of_a_measurement_tells_what_became_of_its_streams() {
@@ -394,7 +406,7 @@ fn results_follow_the_schema_and_strangers_do_not() {
     let planned = section("Empty", SectionKind::ClosedLoop, vec![cell("a", Protocol::H1, 1, 1)]);
     let with_empty_cell =
         Results { servers: vec![server("a", "A", "1")], sections: vec![planned], ..empty() };
-    for results in [empty(), with_empty_cell, odd(), http2::odd(), http3::odd()] {
+    for results in [empty(), with_empty_cell, odd(), http2::odd(), http3::odd(), generators::odd()] {
         let value = serde_json::from_str(&to_json(&results).unwrap()).unwrap();
         let faults: Vec<String> = validator.iter_errors(&value).map(|e| e.to_string()).collect();
         assert!(faults.is_empty(), "{faults:?}");

@@ -708,3 +708,102 @@ proptest! {
         prop_assert!(s.verdict != Verdict::Valid);
     }
 }
+
+/// A cell of 8 x 1 that a generator drove as a command, bent in each round.
+fn by_command(bend: impl Fn(&mut ExternalRun)) -> Summary {
+    let mut cell = CellRecord { generator: Some(0), ..cell("a", Protocol::H1, 8, 1) };
+    cell.rounds = (1..4)
+        .map(|number| {
+            let mut run = ExternalRun {
+                command: vec![],
+                asked_s: 10.0,
+                wall_s: 10.1,
+                cpu_user_us: 2_000_000,
+                cpu_system_us: 3_000_000,
+                ok: Some(500_000),
+                failed: Some(0),
+                requests_per_second: Some(50_000.0),
+                latency_mean_us: Some(158.0),
+                latency_max_us: Some(900.0 + f64::from(number)),
+                latency_us: [("50".to_owned(), 150.0), ("99".to_owned(), 400.0)].into(),
+                output: String::new(),
+            };
+            bend(&mut run);
+            let ok = run.ok.unwrap_or(0).max(1) as f64;
+            RoundRecord {
+                server: Some(build::server_sample(ok)),
+                external: Some(run),
+                ..lost_round(number, CellStatus::Measured, "", &[])
+            }
+        })
+        .collect();
+    summarise(&cell, SectionKind::Generators, &settings())
+}
+
+#[test]
+fn the_figures_of_a_command_are_its_own_and_its_cost_is_read_from_outside() {
+    let summary = by_command(|_| ());
+    assert_eq!(summary.verdicts, [Verdict::Valid], "{:?}", summary.reasons);
+    assert_eq!((summary.requests_per_second, summary.rounds_measured), (Some(50_000.0), 3));
+    assert_eq!(summary.generator_cpu_us_per_request, Some(10.0));
+    assert!(summary.in_flight.is_some_and(|n| (n - 7.9).abs() < 1e-9), "{summary:?}");
+    assert_eq!((summary.latency_us["50"], summary.latency_us["99"]), (Some(150.0), Some(400.0)));
+    assert_eq!((summary.latency_us["99.9"], summary.latency_max_us), (None, Some(903.0)));
+    assert!(summary.server_cpu_us_per_request.is_some() && summary.bound == Some(Bound::Server));
+    // Two threads were given; this is a quarter of their time.
+    assert!(summary.generator_busy.is_some_and(|busy| (busy - 0.2475).abs() < 0.001), "{summary:?}");
+    let nothing = by_command(|run| (run.latency_mean_us, run.latency_max_us) = (None, None));
+    assert_eq!((nothing.verdict, nothing.in_flight, nothing.latency_max_us), (Verdict::Valid, None, None));
+}
+
+#[test]
+fn a_command_is_judged_by_what_it_says_and_what_it_cannot_have_meant() {
+    type Bend = fn(&mut ExternalRun);
+    let cases: [(Bend, Verdict, &str); 9] = [
+        (|run| run.ok = None, Verdict::Failed, "its output has no count of ok responses"),
+        (|run| run.ok = Some(0), Verdict::Failed, "no ok response"),
+        (
+            |run| (run.ok, run.failed) = (Some(0), Some(70_000)),
+            Verdict::Failed,
+            "no ok response: 70\u{202f}000 requests failed",
+        ),
+        (
+            |run| run.requests_per_second = Some(53_000.0),
+            Verdict::Failed,
+            "its rate of 53\u{202f}000 makes 530\u{202f}000 in 10 s",
+        ),
+        (
+            |run| run.requests_per_second = Some(47_000.0),
+            Verdict::Failed,
+            "its rate of 47\u{202f}000 makes 470\u{202f}000 in 10 s",
+        ),
+        (
+            |run| run.latency_mean_us = Some(-1.0),
+            Verdict::Failed,
+            "a rate or latency is negative or not a number",
+        ),
+        (
+            |run| run.failed = Some(600),
+            Verdict::Tainted,
+            "1\u{202f}800 of 1\u{202f}501\u{202f}800 requests failed (0.12 %)",
+        ),
+        // A rate that has the failures in it is that of a tainted cell.
+        (
+            |run| (run.ok, run.failed) = (Some(300_000), Some(200_000)),
+            Verdict::Tainted,
+            "600\u{202f}000 of 1\u{202f}500\u{202f}000 requests failed (40.00 %)",
+        ),
+        (|run| run.latency_mean_us = Some(100.0), Verdict::Starved, "~5.0 of 8 in flight"),
+    ];
+    for (bend, verdict, reason) in cases {
+        let summary = by_command(bend);
+        assert_eq!(summary.verdict, verdict, "{reason}: {:?}", summary.reasons);
+        assert!(summary.reasons[0].contains(reason), "{:?}", summary.reasons);
+    }
+    // A window that took longer than asked for, as long as the process lived, is still one.
+    let late = by_command(|run| (run.wall_s, run.requests_per_second) = (11.0, Some(46_000.0)));
+    assert_eq!(late.verdict, Verdict::Valid, "{:?}", late.reasons);
+    // That a generator is at its limit is what it is asked for.
+    let busy = by_command(|run| run.cpu_user_us = 17_000_000);
+    assert_eq!(busy.verdict, Verdict::Valid);
+}

@@ -19,7 +19,8 @@ use versions::Versions;
 
 /// Compare two versions of one server, measured in turns beside an unchanged control
 ///
-/// Both are built apart and run in one job, A B and then B A, so that a drift of the machine falls on both
+/// `--server` names the one server. Both versions are built apart and run in one job, A B and then B A, for
+/// ten rounds unless `--rounds` says otherwise, so that a drift of the machine falls on both
 /// alike. The versions are two revisions of the git repository that the server stands in, two folders in
 /// place of its own, or two commands in place of its own. The control does not change: the base once
 /// more, or another server of the scenario measured twice. Where it seems to, there are no verdicts.

@@ -572,14 +572,18 @@ connections = 500
 requests = 3
 "#;
 
-    fn plan() -> Plan {
-        let machine = Machine {
+    fn machine() -> Machine {
+        Machine {
             cpus: vec![0, 1],
             cores: vec![vec![0], vec![1]],
             fd_hard_limit: 1024,
             ephemeral_ports: (32768, 60999),
             reserved_ports: Vec::new(),
-        };
+        }
+    }
+
+    fn plan() -> Plan {
+        let machine = machine();
         let read = |path: &Path| match path.to_str() {
             Some("/r/two.toml") => Ok(TEXT.to_owned()),
             _ => Err(Error::from(ErrorKind::NotFound)),
@@ -599,6 +603,38 @@ requests = 3
     #[test]
     fn the_plan_as_json_has_units_in_its_keys() {
         insta::assert_snapshot!(serde_json::to_string_pretty(&plan()).unwrap());
+    }
+
+    /// Beside servers, in the words they are printed in.
+    #[test]
+    fn generators_probes_and_gates_are_told_with_their_time() {
+        let text = TEXT.replacen(
+            "[[section]]",
+            "gate = { command = [\"no-such-gate\", \"{port}\"], requires = [\"no-such-gate\"], deadline = \"5s\" }\n\
+             [[generator]]\nkind = \"builtin\"\n[[generator]]\nkind = \"wrk\"\nprogram = \"no-such-wrk\"\n\
+             [[probe]]\nname = \"p\"\ncommand = [\"sh\"]\nfigures = [{ name = \"f\", pattern = \"(x)\" }]\n\
+             [[section]]\ntitle = \"Load\"\nkind = \"generators\"\nprotocol = \"h1\"\ncells = [\"1x1\", \"8x1\"]\n[[section]]",
+            1,
+        );
+        let machine = machine();
+        let read = |_: &Path| Ok(text.clone());
+        let checked = scenario::check(Path::new("/r/two.toml"), &read, &machine, &Overrides::default());
+        let plan = Plan::new(&checked.unwrap(), &machine, |_| None);
+        let told = plan.to_text();
+        for line in [
+            "\ngates\n  another  over h1  at most 5s  no-such-gate {port}\n  another will not be run: `no-such-gate` is not \
+             installed: it is not on PATH\n",
+            "\ngenerators\n  builtin  builtin  h1, h1s, h2c, h2, h3  {bench} load --json",
+            "  wrk      wrk      h1, h1s               no-such-wrk --latency",
+            "\n  wrk will be n/a: `no-such-wrk` is not installed: it is not on PATH\n",
+            "\nprobes\n  p  f  at most 1m  sh\n",
+            "  1  Load        generators   h1       1x1, 8x1",
+            "with every drain, probe and gate at its longest",
+        ] {
+            assert!(told.contains(line), "{line}\n{told}");
+        }
+        // Two servers, two cells, the one generator that is there; the other sections have nine windows more.
+        assert_eq!((plan.time.cells, plan.time.probes_and_gates_at_most_s), (4 + 9, 65.0));
     }
 
     #[test]

@@ -143,6 +143,14 @@ impl<'a> Sheet<'a> {
         }
     }
 
+    /// The title of its section, with the server where that stands in no row.
+    pub(super) fn title(&self) -> String {
+        match self.section.kind {
+            SectionKind::Generators => format!("{}, {}", self.section.title, self.heading()),
+            _ => self.section.title.clone(),
+        }
+    }
+
     /// What its rows are of.
     pub(super) fn of(&self) -> &'static str {
         if self.section.kind == SectionKind::Generators { "Generator" } else { "Server" }

@@ -124,9 +124,10 @@ fn cells(results: &Results) -> Vec<String> {
     let mut notes = Vec::new();
     for section in &results.sections {
         for sheet in grid::sheets(results, section) {
+            let title = sheet.title();
             for (name, cell) in sheet.named_cells() {
                 for what in observations(cell) {
-                    notes.push(format!("{}, {}: {what}.", escape(&section.title), escape(&name)));
+                    notes.push(format!("{}, {}: {what}.", escape(&title), escape(&name)));
                 }
             }
         }

@@ -3,18 +3,14 @@
 use super::grid::{self, Grid, Sheet, Shown};
 use super::marks;
 use super::text::{cut, one_line};
-use crate::results::{Results, SectionKind};
+use crate::results::Results;
 
 /// Every section's figures; columns that do not fit follow below, under the servers' names again.
 pub(super) fn terminal(results: &Results, width: usize) -> String {
     let mut out = String::new();
     for section in &results.sections {
         for sheet in grid::sheets(results, section) {
-            let title = match section.kind {
-                SectionKind::Generators => format!("{}, {}", section.title, sheet.heading()),
-                _ => section.title.clone(),
-            };
-            out.push_str(&cut(&one_line(&title), width.max(1) - 1));
+            out.push_str(&cut(&one_line(&sheet.title()), width.max(1) - 1));
             out.push_str("\n\n");
             push_grid(&mut out, &sheet.figures(), width);
             push_reasons(&mut out, results, &sheet);

@@ -68,7 +68,7 @@ fn problem(probe: &ProbeRecord) -> Option<Told<'_>> {
             format!("**{label}**: its output has no match for {}", missing.join(", "))
         }
         CellStatus::Failed | CellStatus::WrongProtocol => {
-            format!("**{label}**: FAIL: {} {reason}", code(&quoted(&probe.command)))
+            format!("**{label}**: FAIL: {}: {reason}", code(&quoted(&probe.command)))
         }
         CellStatus::Absent => format!("**{label}**: n/a: {reason}"),
         CellStatus::Interrupted | CellStatus::Pending => format!("**{label}**: cut: {reason}"),

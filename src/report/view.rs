@@ -328,7 +328,7 @@ fn settings(results: &Results) -> Vec<(String, String)> {
     if s.order == ServerOrder::Abba {
         rows.push(("Order of servers", "every second round goes back the way of the one before it".into()));
     }
-    if results.sections.iter().any(|section| section.kind != SectionKind::Generators) {
+    if !only_generators(results) {
         rows.push(("Waiting of the generator", waiting(results)));
     }
     rows.push(("Machine load", machine_load(results)));
@@ -337,6 +337,12 @@ fn settings(results: &Results) -> Vec<(String, String)> {
         rows.push(("Overridden", list.join("; ")));
     }
     rows.into_iter().map(|(setting, value)| (setting.to_owned(), value)).collect()
+}
+
+/// True when no cell was driven by this tool's own generator by a plan.
+fn only_generators(results: &Results) -> bool {
+    let sections = &results.sections;
+    !sections.is_empty() && sections.iter().all(|section| section.kind == SectionKind::Generators)
 }
 
 fn seconds(seconds: f64) -> String {
@@ -672,13 +678,14 @@ fn legend(results: &Results) -> Vec<String> {
     if results.servers.iter().any(marks::gate_failed) {
         legend.push(format!("{} {}.", marks::GATE, marks::GATE_MEANING));
     }
+    let who = if results.generators.is_empty() { "the server" } else { "the server or the generator" };
     for (shows, meaning) in [
-        (MISSING, "`n/a`: a tool the server needs is absent, or the figure does not exist."),
-        ("FAIL", "`FAIL`: the server did not complete the cell, or not over the protocol asked for."),
-        ("cut", "`cut`: the run ended before the cell was measured."),
+        (MISSING, format!("`n/a`: a tool {who} needs is absent, or the figure does not exist.")),
+        ("FAIL", format!("`FAIL`: {who} did not complete the cell, or not over the protocol asked for.")),
+        ("cut", "`cut`: the run ended before the cell was measured.".into()),
     ] {
         if blanks.contains(&shows) {
-            legend.push(meaning.into());
+            legend.push(meaning);
         }
     }
     legend

@@ -58,7 +58,8 @@ pub(super) fn contradiction(run: &ExternalRun) -> Option<String> {
     // Requests that failed are in some generators' rates; then the cell is tainted.
     let failed = run.failed.unwrap_or(0) as f64;
     let tainted = failed > TAINTED_ABOVE * (counted + failed);
-    (!agrees(counted) && !(tainted && agrees(counted + failed))).then(|| {
+    let agreed = agrees(counted) || (tainted && agrees(counted + failed));
+    (!agreed).then(|| {
         format!(
             "it counts {} ok responses, and its rate of {} makes {} in {} s: one of the two counts something else",
             group_thousands(ok),

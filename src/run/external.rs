@@ -6,7 +6,7 @@ mod output;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::cell::{Ending, Watched};
+use super::cell::Ending;
 use super::interrupt::Halt;
 use crate::load::plan::{Limit, LoadPlan};
 use crate::results::{CellStatus, ExternalRun, GeneratorRecord, Unavailable};
@@ -45,13 +45,16 @@ pub(crate) fn prepare(spec: &GeneratorSpec, exe: &Path) -> GeneratorRecord {
 }
 
 /// Runs a generator on the load of `plan`, whose window a duration ends, for `allowed` at most.
+///
+/// # Errors
+/// The end of a cell whose generator could not be started.
 pub(crate) fn run(
     spec: &GeneratorSpec,
     plan: &LoadPlan,
     allowed: Span,
     host: &Host,
     halt: &Halt,
-) -> Result<(Ran, ExternalRun), Watched> {
+) -> Result<(Ran, ExternalRun), Ending> {
     let command = command(spec, plan, &host.exe);
     let tool = Tool {
         name: &format!("{}.generator", spec.name),
@@ -63,7 +66,7 @@ pub(crate) fn run(
     };
     let ran = tool
         .run(host, &mut || halt.reason())
-        .map_err(|error| Watched::without(Ending::Failed(format!("{}: {}", spec.label, error.reason))))?;
+        .map_err(|error| Ending::Failed(format!("{}: {}", spec.label, error.reason)))?;
     let external = ExternalRun {
         command,
         asked_s: window(plan).as_secs_f64(),

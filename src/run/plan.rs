@@ -44,12 +44,6 @@ pub(crate) fn cell(scenario: &Scenario, visit: &Visit, ports: Ports) -> LoadPlan
     }
 }
 
-/// The plan of the warm-up before a generator that is run as a command: the load of `plan`, by this
-/// program's own, so that all of them find the server warmed by the same.
-pub(crate) fn warm_up(plan: &LoadPlan) -> LoadPlan {
-    LoadPlan { limit: Limit::DurationNs(plan.warmup_ns), warmup_ns: 0, ..plan.clone() }
-}
-
 /// The plan of a probe: one request on one connection over the protocol of the section, judged by
 /// the same expectation as the cells. It sleeps rather than polls, because a server that is just
 /// starting needs the CPU more than the probe does.

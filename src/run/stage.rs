@@ -10,7 +10,7 @@ use super::plan;
 use super::probe::{self, Answer};
 use super::schedule::{Start, Visit};
 use super::{RunError, external, tools};
-use crate::load::plan::LoadPlan;
+use crate::load::plan::{Limit, LoadPlan};
 use crate::results::GateRecord;
 use crate::sampler::{self, TreeSampler};
 use crate::scenario::{GeneratorSpec, Scenario};
@@ -66,24 +66,24 @@ impl Machinery<'_> {
 }
 
 impl Machinery<'_> {
-    /// Has a generator drive a cell as a command, after a warm-up by this program's own. The server is
-    /// sampled right before its start and right after its end.
-    fn drive(&self, server: &mut Live, spec: &GeneratorSpec, plan: &LoadPlan) -> Result<Watched, Watched> {
-        let run = &self.scenario.run;
+    /// Has a generator drive a cell as a command, after the same load by this program's own as a warm-up, so
+    /// that all of them find the server warmed by the same. The server is sampled right before its start and right after its end.
+    fn drive(&self, server: &mut Live, spec: &GeneratorSpec, plan: &LoadPlan) -> Result<Watched, Ending> {
+        let (run, warmup) = (&self.scenario.run, Span::from_nanos(plan.warmup_ns));
         let allowed =
             |plan: &LoadPlan| cell::time_allowed(plan, run.cell_grace, count_allowance(self.scenario));
-        if plan.warmup_ns > 0 {
-            let plan = plan::warm_up(plan);
-            let failed = |problem| Watched::without(Ending::Failed(problem));
-            let mut own = Generator::spawn(self.generator, &plan, self.halt).map_err(failed)?;
+        let plan = LoadPlan { warmup_ns: 0, ..plan.clone() };
+        if !warmup.is_zero() {
+            let plan = LoadPlan { limit: Limit::DurationNs(warmup.as_nanos()), ..plan.clone() };
+            let mut own = Generator::spawn(self.generator, &plan, self.halt).map_err(Ending::Failed)?;
             let warmed = cell::watch(&mut own, &mut probe::Unsampled, allowed(&plan), run.drain);
             // Whatever else became of the warm-up, the generator will meet it as well.
             if let Ending::Cut(reason) = warmed.ending {
-                return Err(Watched::without(Ending::Cut(reason)));
+                return Err(Ending::Cut(reason));
             }
         }
         let opening = server.sampler.snapshot();
-        let (ran, external) = external::run(spec, plan, allowed(plan), self.host, self.halt)?;
+        let (ran, external) = external::run(spec, &plan, allowed(&plan), self.host, self.halt)?;
         let closing = server.sampler.snapshot();
         let ok = external.ok.unwrap_or(0);
         Ok(Watched {
@@ -164,7 +164,7 @@ impl Stage for Machinery<'_> {
         let mut plan = plan::cell(self.scenario, visit, server.ports);
         if let Some(generator) = visit.cell.generator {
             let spec = &self.scenario.generators[generator];
-            return self.drive(server, spec, &plan).unwrap_or_else(|without| without);
+            return self.drive(server, spec, &plan).unwrap_or_else(Watched::without);
         }
         let mut answer = None;
         if self.scenario.sections[visit.section].samples_answers() {

@@ -7,7 +7,7 @@ use super::file::RawScenario;
 use super::model::{Machine, Scenario, SectionLimit};
 use super::source::{At, Source};
 use super::suggest::instead;
-use super::{Checked, ReadFile, ScenarioError, pin, sections, servers, settings, tools};
+use super::{Checked, ReadFile, ScenarioError, generators, pin, sections, servers, settings, tools};
 
 /// The files around a scenario.
 pub(super) struct Files<'a> {
@@ -82,8 +82,8 @@ pub(super) fn expand(path: &Path, read: ReadFile<'_>, machine: &Machine) -> Resu
     let servers = servers::servers(raw.servers, &files, machine)?;
     let mut sections = sections::sections(&raw.sections, &run, &servers, machine)?;
     let first = raw.generators.first().map(|generator| generator.place().clone());
-    let generators = tools::generators(raw.generators, &files)?;
-    tools::distribute(&mut sections, &raw.sections, &generators, first.as_ref())?;
+    let compared = generators::generators(raw.generators, &files)?;
+    generators::distribute(&mut sections, &raw.sections, &compared, first.as_ref())?;
     let probes = tools::probes(&raw.probes, &files)?;
     let scenario = Scenario {
         path: shown,
@@ -95,7 +95,7 @@ pub(super) fn expand(path: &Path, read: ReadFile<'_>, machine: &Machine) -> Resu
         pin,
         expect,
         servers,
-        generators,
+        generators: compared,
         probes,
         sections,
         overrides: Vec::new(),

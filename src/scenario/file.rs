@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::ScenarioError;
+use super::generators::RawGenerator;
 use super::keys::{self, TableKeys};
 use super::pin::parse_cpus;
 use super::reader::{FromToml, Table, Value, one_of, with_document};
 use super::source::{At, Place, Source};
 use super::suggest::instead;
-use super::tools::{RawGate, RawGenerator, RawProbe};
+use super::tools::{RawGate, RawProbe};
 use crate::results::{Protocol, Resumption, SectionKind, ServerOrder, SocketMode, WaitMode};
 use crate::time::Span;
 

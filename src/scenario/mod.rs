@@ -8,6 +8,7 @@ mod answers;
 mod estimate;
 mod expand;
 mod file;
+mod generators;
 mod handshake;
 pub mod keys;
 pub mod model;
@@ -30,13 +31,14 @@ use std::path::Path;
 pub use estimate::Estimate;
 pub use expand::TEMPLATES;
 pub use file::FORMAT;
+pub use generators::{
+    GENERATOR_PLACEHOLDERS, GeneratorSpec, LatencyUnit, OWN_PROGRAM, OutputSpec, PROTOCOL_FLAGS,
+    protocol_flags,
+};
 pub use model::*;
 pub use pin::{Split, format_cpus, parse_cpus, split};
 pub use servers::started_by;
-pub use tools::{
-    FigureSpec, GENERATOR_PLACEHOLDERS, GateSpec, GeneratorSpec, LatencyUnit, OWN_PROGRAM, OutputSpec,
-    PROTOCOL_FLAGS, Pattern, ProbeSpec, protocol_flags,
-};
+pub use tools::{FigureSpec, GateSpec, Pattern, ProbeSpec};
 
 /// A mistake in a scenario, ready to print: `file:line:column: key: what; suggestion`.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]

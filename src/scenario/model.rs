@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use super::tools::{GateSpec, GeneratorSpec, ProbeSpec};
+use super::generators::GeneratorSpec;
+use super::tools::{GateSpec, ProbeSpec};
 use crate::results::{Protocol, Resumption, SectionKind, ServerOrder, SocketMode, VariantRecord, WaitMode};
 use crate::time::Span;
 

@@ -421,6 +421,23 @@ mod tests {
     }
 
     #[test]
+    fn a_server_may_have_a_number_of_workers_of_its_own() {
+        let host = Host {
+            exe: "bench".into(),
+            scratch: "/scratch".into(),
+            logs: "/logs".into(),
+            certificate: crate::server::Certificate { cert: "/cert".into(), key: "/key".into() },
+            cpus: Vec::new(),
+            workers: 2,
+        };
+        for (own, told) in [(None, "2"), (Some(7), "7")] {
+            let values =
+                Values::of_build(&host, &ServerSpec { workers: own, ..spec() }).expect("paths of text");
+            assert_eq!(values.expand("build", "{workers}").as_deref(), Ok(told));
+        }
+    }
+
+    #[test]
     fn known_names_are_filled_in_and_other_braces_stay() {
         let values = Values(BTreeMap::from([("port", "80".into()), ("dir", "{port}".into())]));
         for (template, filled) in [

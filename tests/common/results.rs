@@ -188,7 +188,7 @@ pub fn lost_round(number: u32, status: CellStatus, reason: &str, log: &[&str]) -
 }
 
 /// Two CPUs of a ten-second window, nearly all of them used.
-fn server_sample(ok: f64) -> ServerSample {
+pub fn server_sample(ok: f64) -> ServerSample {
     let (user, system) = (7_000_000u64, 12_200_000u64);
     ServerSample {
         cpu_user_us: user,

@@ -21,8 +21,12 @@ pub(crate) struct Section<'a> {
 pub(crate) struct Cell<'a> {
     pub(crate) json: &'a Value,
     label: String,
+    /// What its table is headed by, where the section has several.
+    sub: String,
     /// Title of its column.
     title: String,
+    /// Threads a generator was given.
+    threads: f64,
     kind: &'a str,
 }
 
@@ -44,10 +48,17 @@ impl<'a> Section<'a> {
             let server = servers.iter().find(|server| server["name"] == *name).expect("the server of a cell");
             plain(server["label"].as_str().expect("a label"))
         };
+        let generator = |cell: &Value| {
+            let index = usize::try_from(cell["generator"].as_u64()?).expect("an index");
+            Some(plain(results["generators"][index]["label"].as_str().expect("a label")))
+        };
+        let threads = results["settings"]["generator_threads"].as_f64().expect("threads");
         let cell = |cell: &'a Value| Cell {
             json: cell,
-            label: label(&cell["server"]),
+            label: generator(cell).unwrap_or_else(|| label(&cell["server"])),
+            sub: generator(cell).map_or_else(|| prose(cell), |_| label(&cell["server"])),
             title: title(kind, all, cell),
+            threads: threads.min(cell["connections"].as_f64().expect("connections")),
             kind,
         };
         Self {
@@ -59,9 +70,11 @@ impl<'a> Section<'a> {
 
     /// The cell below a heading, in a row and a column.
     pub(crate) fn at(&self, sub: &str, label: &str, title: &str) -> Option<&Cell<'a>> {
-        self.cells.iter().find(|cell| {
-            cell.label == label && cell.title == title && (sub.is_empty() || prose(cell.json) == sub)
-        })
+        // The sign of a gate that failed stands beside the name.
+        let label = label.trim_end_matches(" ✗");
+        self.cells
+            .iter()
+            .find(|cell| cell.label == label && cell.title == title && (sub.is_empty() || cell.sub == sub))
     }
 
     /// The cell as a sentence names it: `nginx C = 10`, `Caddy 10x10`.
@@ -134,6 +147,9 @@ impl Cell<'_> {
 
     /// Measured to its end, with an answer, and of the resumption it is about.
     fn counts(&self, round: &Value) -> bool {
+        if self.by_command() {
+            return round["status"] == "measured" && agrees(&round["external"]);
+        }
         let m = &round["measurement"];
         let none = |key: &str| m["connection"]["handshakes"][key] == 0;
         let short = m["keepalive"] == false || !m["requests_per_connection"].is_null();
@@ -143,6 +159,17 @@ impl Cell<'_> {
             _ => true,
         };
         round["status"] == "measured" && m["interrupted"] == false && ok(round) > 0.0 && resumed
+    }
+
+    /// Whether a generator drove it as a command.
+    pub(crate) fn by_command(&self) -> bool {
+        !self.json["generator"].is_null()
+    }
+
+    /// What the generator's process used of the time of as many CPUs as it had threads.
+    pub(crate) fn command_busy(&self) -> Option<f64> {
+        let wall = |round: &Value| round["external"]["wall_s"].as_f64();
+        median(&self.over(|round| Some((command_us(round)? / (wall(round)? * 1e6 * self.threads)).min(1.0))))
     }
 
     /// The largest latency, or the age of an unanswered request that is older.
@@ -156,7 +183,27 @@ impl Cell<'_> {
 }
 
 pub(crate) fn ok(round: &Value) -> f64 {
-    round["measurement"]["requests"]["ok"].as_f64().unwrap_or(0.0)
+    let own = round["measurement"]["requests"]["ok"].as_f64();
+    own.or(round["external"]["ok"].as_f64()).unwrap_or(0.0)
+}
+
+/// CPU time of a generator that ran as a command.
+pub(crate) fn command_us(round: &Value) -> Option<f64> {
+    let run = &round["external"];
+    Some(run["cpu_user_us"].as_f64()? + run["cpu_system_us"].as_f64()?)
+}
+
+/// True when the rate that a generator states is that of its count over a time that it can have meant, or
+/// of its count and its failures, where they are many.
+fn agrees(run: &Value) -> bool {
+    let figure = |key: &str| run[key].as_f64().unwrap_or(0.0);
+    let (good, bad) = (figure("ok"), figure("failed"));
+    let times = |count: f64| count / figure("requests_per_second");
+    let fits = |count: f64| {
+        times(count) * 1.05 >= figure("asked_s")
+            && times(count) * 0.95 <= figure("wall_s").max(figure("asked_s"))
+    };
+    good > 0.0 && (fits(good) || (bad / (good + bad) > 0.001 && fits(good + bad)))
 }
 
 pub(crate) fn length_s(round: &Value) -> Option<f64> {
@@ -164,7 +211,8 @@ pub(crate) fn length_s(round: &Value) -> Option<f64> {
 }
 
 pub(crate) fn rate(round: &Value) -> Option<f64> {
-    Some(ok(round) / length_s(round)?)
+    let own = round["external"]["requests_per_second"].as_f64();
+    own.or_else(|| Some(ok(round) / length_s(round)?))
 }
 
 /// CPU time of the server.

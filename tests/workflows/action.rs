@@ -118,37 +118,86 @@ fn a_release_that_was_tampered_with_is_not_run() {
 }
 
 #[test]
-#[ignore = "until `bench ab` is here"]
-fn the_readmes_example_comments_on_a_pull_request_once_and_keeps_the_comment_up_to_date() {
+fn inputs_say_where_bench_comes_from_and_what_it_does() {
+    let project = Project::new();
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_bench"), project.path("bin/bench")).unwrap();
+    let cases = [
+        ("version: source, scenario: scenarios/http.toml, server: my-server", true, "written: "),
+        (
+            "version: source, scenario: scenarios/http.toml, server: other",
+            false,
+            "not in the scenario; it has my-server",
+        ),
+        (
+            "version: source, scenario: scenarios/http.toml, options: --rounds 1 --cell 2x1",
+            true,
+            "1 cells in 1 rounds",
+        ),
+        ("version: source, mode: diff, base: nowhere", false, "nowhere"),
+        ("version: source, mode: ab", false, "this is no pull request"),
+        ("version: source, mode: race", false, "none of run, ab and diff"),
+        ("version: installed, scenario: scenarios/http.toml", true, "written: "),
+        ("version: v9.9.9", false, "is there such a release?"),
+        ("version: latest", false, "version 'latest' is none"),
+    ];
+    for (inputs, success, said) in cases {
+        let text = format!(
+            "{{name: case, on: push, permissions: {{}}, jobs: {{job: {{runs-on: any, steps: [{{uses: actions/checkout@v1}},\n\
+             {{uses: ./.github/actions/bench, with: {{{inputs}}}}}]}}}}}}"
+        );
+        let workflow = parse(&text);
+        let outcome = carry_out(&Run::on(&project, &workflow, "main"));
+        assert_eq!(outcome.success, success, "{inputs}: {}", outcome.log);
+        assert!(outcome.log.contains(said), "{inputs}: {}", outcome.log);
+        let _ = fs::remove_dir_all(project.artefacts().join("bench"));
+    }
+}
+
+#[test]
+fn the_readmes_example_comments_on_a_pull_request_and_keeps_the_comment_up_to_date() {
     let project = Project::new();
     release(&project);
     let start = project.tip("main");
-    project.branch("change");
-    project.commit("moved", &[("moved", "once")]);
-    let people = json!([{"id": 1, "user": {"type": "User"}, "body": "<!-- bench: bench -->\nwhat is this?"}]);
-    fs::write(project.path("comments.json"), people.to_string()).unwrap();
+    project.commit("change", "adds a note", &[("scenarios/notes", "changed")]);
+    project.commit("main", "moved", &[("moved", "once")]);
+    let asked = json!({"id": 1, "user": {"type": "User"}, "body": "<!-- bench: bench -->\nwhat is this?"});
+    fs::write(project.path("comments.json"), json!([asked]).to_string()).unwrap();
     let examples = examples();
-    let example = &examples["bench"];
 
-    let mut run = Run::on(&project, example, "change");
+    let mut run = Run::on(&project, &examples["bench"], "change");
     pull_request(&mut run, "someone/project");
-    for _ in 0..2 {
-        let outcome = carry_out(&run);
-        assert!(outcome.success, "{}", outcome.log);
-        let comments = comments(&project);
-        assert_eq!(comments.len(), 2, "{comments:?}");
-        assert_eq!(comments[0], people[0]);
-        let body = comments[1]["body"].as_str().unwrap();
-        let text = body.strip_prefix("<!-- bench: bench -->\n").expect("its marker");
-        assert!(outcome.summary.contains(text), "{}", outcome.summary);
-        assert!(text.contains(&start[..7]), "compared with the commit that the branch left main at: {text}");
-        fs::remove_dir_all(project.artefacts().join("bench")).unwrap();
-    }
+    let measured = carry_out(&run);
+    // So short a measurement may find anything. The mark on the commit says what the text says.
+    assert_eq!(!measured.success, measured.summary.contains("The limits are broken"), "{}", measured.log);
+    let text = comment(&project, &asked);
+    assert!(measured.summary.contains(&text), "{}", measured.summary);
+    assert!(text.contains(&start[..12]), "compared with the commit that the branch left main at: {text}");
+    assert!(text.contains("| my-server h1 2x1 |"), "{text}");
+    fs::remove_dir_all(project.artefacts().join("bench")).unwrap();
 
-    let mut run = Run::on(&project, example, "change");
-    pull_request(&mut run, "another/project");
+    // The next commit cannot be measured.
+    project.commit("change", "breaks the scenario", &[("scenarios/http.toml", "format = 1\nno such key\n")]);
+    let mut run = Run::on(&project, &examples["bench"], "change");
+    pull_request(&mut run, "someone/project");
+    let broken = carry_out(&run);
+    assert!(!broken.success && broken.log.contains("http.toml:2"), "{}", broken.log);
+    assert_eq!(
+        comment(&project, &asked),
+        "`bench ab` ended with exit code 2; the log of this step says why.\n"
+    );
+    fs::remove_dir_all(project.artefacts().join("bench")).unwrap();
+
     fs::write(project.path("comments.json"), "[]").unwrap();
-    let outcome = carry_out(&run);
-    assert!(outcome.success && outcome.summary.contains(&start[..7]), "{}", outcome.log);
+    pull_request(&mut run, "another/project");
+    let from_fork = carry_out(&run);
+    assert!(from_fork.summary.contains("ended with exit code 2"), "{}", from_fork.log);
     assert_eq!(comments(&project), [] as [Value; 0], "a fork's token may not write");
+}
+
+/// The text of the only comment beside the one that people wrote, which is as it was.
+fn comment(project: &Project, asked: &Value) -> String {
+    let comments = comments(project);
+    assert_eq!((comments.len(), &comments[0]), (2, asked), "{comments:?}");
+    let body = comments[1]["body"].as_str().expect("a text");
+    body.strip_prefix("<!-- bench: bench -->\n").expect("its marker").to_owned()
 }

@@ -82,6 +82,8 @@ fn reports_are_measured_compared_and_committed() {
     for scenario in SCENARIOS {
         assert!(published.summary.contains(&format!("- {scenario}: measured\n")), "{}", published.summary);
     }
+    assert!(published.summary.contains("# `HEAD` against `reports`\n"), "{}", published.summary);
+    assert!(published.summary.contains("| my-server h1 1x1 |"), "{}", published.summary);
     assert!(published.summary.contains("Committed to main: 3 of 3 reports."), "{}", published.summary);
 
     // The job once more, as on "re-run": what it would commit is there.
@@ -98,13 +100,13 @@ fn a_moved_branch_keeps_what_moved_it_and_a_failed_job_keeps_the_old_report() {
     let workflow: Workflow = parse(&file(".github/workflows/bench.yml"));
     publish_once(&project, &workflow);
     let old = project.committed("reports/HTTP2_RESULTS.json");
-    project.commit("breaks h2", &[("scenarios/h2.toml", "format = 1\nno such key\n")]);
+    project.commit("main", "breaks h2", &[("scenarios/h2.toml", "format = 1\nno such key\n")]);
 
     let run = Run::by_hand(&project, &workflow, &INPUTS);
     let outcomes = measure(&run);
     assert_eq!(outcomes.iter().map(|outcome| outcome.success).collect::<Vec<_>>(), [true, false, true]);
     assert!(run.starts_after_failure("publish"));
-    project.commit("moved before the job", &[("moved", "once")]);
+    project.commit("main", "moved before the job", &[("moved", "once")]);
     // And between a fetch and its push, the first time.
     project.hook("pre-push", RACE);
     let published = run.job("publish", &[]);

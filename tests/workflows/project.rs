@@ -54,33 +54,24 @@ impl Project {
         for (name, report) in [("http", "HTTP"), ("h2", "HTTP2"), ("h3", "HTTP3")] {
             fs::write(tree.join(format!("scenarios/{name}.toml")), scenario(report)).expect("a file");
         }
-        self.commit("the project", &[]);
+        self.commit("main", "the project", &[]);
     }
 
-    /// Commits these files, and all others that changed, to `main`, and pushes.
-    pub(crate) fn commit(&self, message: &str, files: &[(&str, &str)]) {
-        let tree = self.path("author");
-        if !self.git(&self.path("origin"), &["branch", "--list", "main"]).is_empty() {
-            self.git(&tree, &["pull", "--quiet", "--rebase", "origin", "main"]);
+    /// Commits these files, and all others that changed, on top of a branch, which leaves `main` when it is new.
+    pub(crate) fn commit(&self, branch: &str, message: &str, files: &[(&str, &str)]) {
+        let (tree, origin) = (self.path("author"), self.path("origin"));
+        let has = |name: &str| !self.git(&origin, &["branch", "--list", name]).is_empty();
+        if has("main") {
+            let start = format!("origin/{}", if has(branch) { branch } else { "main" });
+            self.git(&tree, &["fetch", "--quiet", "origin"]);
+            self.git(&tree, &["checkout", "--quiet", "-B", branch, &start]);
         }
         for (path, content) in files {
-            fs::create_dir_all(tree.join(path).parent().expect("a folder")).expect("a folder");
             fs::write(tree.join(path), content).expect("a file");
         }
         self.git(&tree, &["add", "--all"]);
         self.git(&tree, &["commit", "--quiet", "--message", message]);
-        self.git(&tree, &["push", "--quiet", "origin", "HEAD:main"]);
-    }
-
-    /// Commits a change of the server to a branch that leaves `main` at its newest commit.
-    pub(crate) fn branch(&self, name: &str) {
-        let tree = self.path("author");
-        self.git(&tree, &["checkout", "--quiet", "-b", name]);
-        let server = fs::read_to_string(tree.join("scenarios/hello.py")).expect("the server");
-        fs::write(tree.join("scenarios/hello.py"), server + "\n# changed\n").expect("a file");
-        self.git(&tree, &["commit", "--quiet", "--all", "--message", "changes the server"]);
-        self.git(&tree, &["push", "--quiet", "origin", name]);
-        self.git(&tree, &["checkout", "--quiet", "main"]);
+        self.git(&tree, &["push", "--quiet", "origin", &format!("HEAD:{branch}")]);
     }
 
     /// The hash of a branch's newest commit.

@@ -16,7 +16,8 @@ fail() {
 
 case $version in
 installed)
-    folder=$(dirname "$(command -v bench)") || fail "version is 'installed', but no bench is on the PATH"
+    folder=$(command -v bench) || fail "version is 'installed', but no bench is on the PATH"
+    folder=${folder%/*}
     ;;
 source)
     command -v cargo >/dev/null || fail "version is 'source', which needs cargo; install Rust in a step before"

@@ -1,7 +1,7 @@
 //! Owns the runs table: every round of every cell as a row, what was asked and answered in it, and what the
 //! rounds of a cell amount to.
 
-use super::{Column, Grid, Group, Sheet, Shown, blank};
+use super::{Column, Grid, Group, Row, Sheet, Shown, blank};
 use crate::report::marks::{self, Figure};
 use crate::report::text::{self, MISSING};
 use crate::results::{Answer, CellRecord, CellStatus, Measurement, RoundRecord, SectionKind, Verdict, stats};
@@ -23,11 +23,11 @@ pub(super) fn runs(sheet: &Sheet<'_>) -> Option<Runs> {
         return None;
     }
     let (mut rounds, mut over, mut missing) = (Vec::new(), Vec::new(), Vec::new());
-    for &of in &sheet.rows {
+    for row in &sheet.rows {
         for column in &sheet.columns {
-            let Some(cell) = sheet.cell(of, column) else { continue };
-            let name = name(sheet, of.label, column);
-            rounds.extend(cell.rounds.iter().map(|round| (name.clone(), row(sheet, cell, round))));
+            let Some(cell) = sheet.cell(*row, column) else { continue };
+            let name = name(sheet, *row, column);
+            rounds.extend(cell.rounds.iter().map(|round| (name.clone(), of_round(sheet, cell, round))));
             over.extend(summary(sheet, cell).map(|row| (name.clone(), row)));
             missing.extend(why_missing(&name, cell));
         }
@@ -42,9 +42,9 @@ pub(super) fn runs(sheet: &Sheet<'_>) -> Option<Runs> {
 /// What each server answered, in words; nothing where that was not looked at.
 pub(super) fn answers(sheet: &Sheet<'_>) -> Vec<(String, String)> {
     let mut answers = Vec::new();
-    for &of in &sheet.rows {
+    for row in &sheet.rows {
         let mut ways: Vec<String> = Vec::new();
-        let cells = sheet.columns.iter().filter_map(|column| sheet.cell(of, column));
+        let cells = sheet.columns.iter().filter_map(|column| sheet.cell(*row, column));
         for answer in cells.flat_map(|cell| &cell.rounds).filter_map(|round| round.answer.as_ref()) {
             let way = in_words(answer);
             if !ways.contains(&way) {
@@ -52,7 +52,7 @@ pub(super) fn answers(sheet: &Sheet<'_>) -> Vec<(String, String)> {
             }
         }
         if !ways.is_empty() {
-            answers.push((of.label.to_owned(), ways.join("; or ")));
+            answers.push((row.name(), ways.join("; or ")));
         }
     }
     answers
@@ -71,16 +71,16 @@ fn in_words(answer: &Answer) -> String {
 }
 
 /// In a closed loop the row tells the size of the cell.
-fn name(sheet: &Sheet<'_>, label: &str, column: &Column) -> String {
+fn name(sheet: &Sheet<'_>, row: Row<'_>, column: &Column) -> String {
     match sheet.section.kind {
-        SectionKind::ClosedLoop | SectionKind::Generators => label.to_owned(),
+        SectionKind::ClosedLoop | SectionKind::Generators => row.name(),
         SectionKind::Setup | SectionKind::Ratio | SectionKind::Handshake => {
-            format!("{label} {}", column.title)
+            format!("{} {}", row.name(), column.title)
         }
     }
 }
 
-fn row(sheet: &Sheet<'_>, cell: &CellRecord, round: &RoundRecord) -> Vec<Shown> {
+fn of_round(sheet: &Sheet<'_>, cell: &CellRecord, round: &RoundRecord) -> Vec<Shown> {
     let measured = measured(round);
     let count = |count: fn(&Measurement) -> u64| {
         plain(measured.map_or_else(|| MISSING.into(), |m| group_thousands(count(m))))

@@ -114,14 +114,15 @@ fn probes_and_gates_are_read() {
     assert_eq!(scenario.estimate().tools, Span::from_secs(65));
 }
 
+/// The message about a scenario with a mistake, without its file and line.
+fn mistake(text: &str) -> String {
+    let error = check_text(text, &Overrides::default()).map(|_| ()).expect_err(text).to_string();
+    error.split_once(": ").expect("a place and a message").1.to_owned()
+}
+
 #[test]
-fn every_mistake_says_what_to_do() {
-    let probe = |from: &str, to: &str| {
-        with(&format!("[[generator]]\nkind = \"wrk\"\n{}", PROBE.replacen(from, to, 1)))
-    };
+fn mistakes_of_generators_say_what_to_do() {
     let command = |from: &str, to: &str| with(&COMMAND.replacen(from, to, 1));
-    let gate = |gate: &str| text("", &format!("{}gate = {{ {gate} }}\n", server("a", "[\"h1\"]")), "");
-    let section = |from: &str, to: &str| with("[[generator]]\nkind = \"wrk\"\n").replacen(from, to, 1);
     for (text, message) in [
         (
             with("[[generator]]\nname = \"x\"\n"),
@@ -184,11 +185,16 @@ fn every_mistake_says_what_to_do() {
             command("unit = \"ms\"", "unit = \"min\""),
             "generator[1].output.unit: unknown unit `min`; write one of us, ms, s",
         ),
+    ] {
+        assert_eq!(mistake(&text), message);
+    }
+}
+
+#[test]
+fn mistakes_of_their_sections_say_what_to_do() {
+    let section = |from: &str, to: &str| with("[[generator]]\nkind = \"wrk\"\n").replacen(from, to, 1);
+    for (text, message) in [
         (with(""), "section[1].kind: compares generators, and the scenario names none; add [[generator]]"),
-        (
-            text("", &format!("{}[[generator]]\nkind = \"wrk\"\n", server("a", "[\"h1\"]")), ""),
-            "generator[1]: no section compares generators; write one with `kind = \"generators\"`, or leave this out",
-        ),
         (
             section("cells = [", "requests = 100\ncells = ["),
             "section[1].requests: cannot be told to every generator; a generators section has `cells`, `duration` and `warmup`",
@@ -201,6 +207,22 @@ fn every_mistake_says_what_to_do() {
             section("\"8x1\"", "\"8x2\""),
             "section[1].cells[2]: 8x2 asks for 2 requests at once on a connection, HTTP/1.1 has one; write `16x1`",
         ),
+        (
+            text("", &format!("{}[[generator]]\nkind = \"wrk\"\n", server("a", "[\"h1\"]")), ""),
+            "generator[1]: no section compares generators; write one with `kind = \"generators\"`, or leave this out",
+        ),
+    ] {
+        assert_eq!(mistake(&text), message);
+    }
+}
+
+#[test]
+fn mistakes_of_probes_and_gates_say_what_to_do() {
+    let probe = |from: &str, to: &str| {
+        with(&format!("[[generator]]\nkind = \"wrk\"\n{}", PROBE.replacen(from, to, 1)))
+    };
+    let gate = |gate: &str| text("", &format!("{}gate = {{ {gate} }}\n", server("a", "[\"h1\"]")), "");
+    for (text, message) in [
         (probe("name = \"p\"\n", ""), "probe[1].name: missing; name the probe"),
         (probe("command = [\"{dir}/p\"]\n", ""), "probe[1].command: missing; say what is run, word by word"),
         (probe("{dir}/p", "{port}"), "probe[1].command[1]: {port} has no value here; this key can use dir"),
@@ -228,8 +250,6 @@ fn every_mistake_says_what_to_do() {
         ),
         (gate("command = []"), "server[1].gate.command: an empty list; name a program, or leave the key out"),
     ] {
-        let error = check_text(&text, &Overrides::default()).map(|_| ()).expect_err(message).to_string();
-        let (_, told) = error.split_once(": ").expect("a place and a message");
-        assert_eq!(told, message);
+        assert_eq!(mistake(&text), message);
     }
 }
