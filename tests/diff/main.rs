@@ -31,8 +31,8 @@ fn a_cell_only_in_the_base_is_missing() {
 /// Cases (b), (c): another machine or other settings are not compared, and say what differs.
 #[test]
 fn other_conditions_are_not_compared() {
-    type Case = (&'static str, &'static str, &'static str, fn(&mut Results));
-    let cases: [Case; 4] = [
+    type Bend = fn(&mut Results);
+    let cases: [(&str, &str, &str, Bend); 4] = [
         ("CPU model", "Example CPU 9000", "Other CPU 1", |r| {
             r.sessions[0].environment.cpu = "Other CPU 1".into();
         }),
