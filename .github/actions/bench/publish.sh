@@ -8,6 +8,8 @@
 #
 # REPORTS is the folder of the reports: `reports`, unless it is set.
 set -euo pipefail
+# A project may have no reports yet.
+shopt -s nullglob
 
 REPORTS=${REPORTS:-reports}
 
@@ -32,7 +34,6 @@ collect() {
 # Takes the report in a folder over; prints why not.
 take() {
     local folder=$1 results journals stem
-    shopt -s nullglob
     results=("$folder"/*.json)
     journals=("$folder"/*.journal*)
     if ((${#results[@]} != 1)); then
