@@ -97,7 +97,7 @@ fn the_readmes_example_publishes_a_report() {
         project.committed("reports/HTTP_RESULTS.md").is_some_and(|report| outcome.summary.contains(&report))
     );
     assert!(project.artefacts().join("bench/http/HTTP_RESULTS.json").exists());
-    assert!(outcome.summary.contains("Committed to main: 1 of 1 reports."), "{}", outcome.summary);
+    assert!(outcome.summary.contains("On main now: 1 of 1 reports."), "{}", outcome.summary);
 }
 
 #[test]

@@ -77,21 +77,33 @@ fn reports_are_measured_compared_and_committed() {
         let results: serde_json::Value = serde_json::from_str(&results).expect("JSON");
         let command = results["sessions"][0]["command"].to_string();
         assert!(command.contains("--rounds=2") && command.contains("--duration=60ms"), "{command}");
-        assert!(project.committed(&format!("reports/{report}.md")).is_some());
+        let markdown = project.committed(&format!("reports/{report}.md")).expect("a report");
+        let picture = markdown.split('"').find(|link| link.ends_with(".svg"));
+        assert!(project.committed(&format!("reports/{}", picture.expect("a picture"))).is_some());
     }
     for scenario in SCENARIOS {
         assert!(published.summary.contains(&format!("- {scenario}: measured\n")), "{}", published.summary);
     }
     assert!(published.summary.contains("# `HEAD` against `reports`\n"), "{}", published.summary);
     assert!(published.summary.contains("| my-server h1 1x1 |"), "{}", published.summary);
-    assert!(published.summary.contains("Committed to main: 3 of 3 reports."), "{}", published.summary);
+    assert!(published.summary.contains("On main now: 3 of 3 reports."), "{}", published.summary);
 
-    // The job once more, as on "re-run": what it would commit is there.
+    // The job once more, as "re-run" has it: at the same commit.
+    let again = run.job("publish", &[]);
+    assert!(again.success && again.summary.contains("On main now: 3 of 3 reports."), "{}", again.log);
+    assert_eq!(project.messages().len(), 7, "{:?}", project.messages());
+    // At the newest commit, where these reports are the committed ones.
     let again = Run::by_hand(&project, &workflow, &INPUTS).job("publish", &[]);
     assert!(again.success, "{}", again.log);
     assert!(again.summary.contains("No report changed."), "{}", again.summary);
     assert!(again.summary.contains("Nothing to commit."), "{}", again.summary);
-    assert_eq!(project.messages().len(), 7);
+    assert_eq!(project.messages().len(), 7, "{:?}", project.messages());
+    // A report that someone else put on the branch since then stands.
+    project.commit("main", "another", &[("reports/HTTP2_RESULTS.md", "another")]);
+    let late = run.job("publish", &[]);
+    assert!(late.success && late.summary.contains("On main now: 2 of 3 reports."), "{}", late.log);
+    assert!(late.summary.contains("- HTTP2_RESULTS: "), "{}", late.summary);
+    assert_eq!(project.committed("reports/HTTP2_RESULTS.md").as_deref(), Some("another"));
 }
 
 #[test]
@@ -120,5 +132,18 @@ fn a_moved_branch_keeps_what_moved_it_and_a_failed_job_keeps_the_old_report() {
     assert_eq!(project.committed("moved").as_deref(), Some("once"));
     assert_eq!(project.committed("reports/HTTP2_RESULTS.json"), old);
     assert!(published.summary.contains("- h2: **no report**"), "{}", published.summary);
-    assert!(published.summary.contains("Committed to main: 2 of 2 reports."), "{}", published.summary);
+    assert!(published.summary.contains("On main now: 2 of 2 reports."), "{}", published.summary);
+
+    // What is not whole is not taken over.
+    let kept = |path: &str| project.artefacts().join(path);
+    std::fs::write(kept("measured-h3/h3/HTTP3_RESULTS.journal"), "{}").expect("a journal");
+    std::fs::write(kept("measured-http/http/HTTP_RESULTS.md"), "torn").expect("a report");
+    let before = project.messages();
+    let refused = Run::by_hand(&project, &workflow, &INPUTS).job("publish", &[]);
+    assert!(refused.success, "{}", refused.log);
+    for said in ["- http: **damaged**", "- h2: **no report**", "- h3: **not complete**", "Nothing to commit."]
+    {
+        assert!(refused.summary.contains(said), "{}", refused.summary);
+    }
+    assert_eq!(project.messages(), before);
 }

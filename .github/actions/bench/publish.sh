@@ -8,6 +8,8 @@
 #
 # REPORTS is the folder of the reports: `reports`, unless it is set.
 set -euo pipefail
+# A project may have no reports yet.
+shopt -s nullglob
 
 REPORTS=${REPORTS:-reports}
 
@@ -32,7 +34,6 @@ collect() {
 # Takes the report in a folder over; prints why not.
 take() {
     local folder=$1 results journals stem
-    shopt -s nullglob
     results=("$folder"/*.json)
     journals=("$folder"/*.journal*)
     if ((${#results[@]} != 1)); then
@@ -83,12 +84,15 @@ push() {
         left=()
         for commit in "${commits[@]}"; do
             if ! git cherry-pick "$commit" >/dev/null 2>&1; then
+                # Nothing to do is a failure too: the branch has this report, as when the job is run again.
+                if [[ -n $(git status --porcelain --untracked-files=no) ]]; then
+                    left+=("- $(git log -1 --format=%s "$commit"): left out, for $branch has another report by now")
+                fi
                 git cherry-pick --abort
-                left+=("- $(git log -1 --format=%s "$commit"): not committed, for $branch has another report by now")
             fi
         done
         if git push --quiet origin "HEAD:refs/heads/$branch"; then
-            say "Committed to $branch: $((${#commits[@]} - ${#left[@]})) of ${#commits[@]} reports." "" "${left[@]}"
+            say "On $branch now: $((${#commits[@]} - ${#left[@]})) of ${#commits[@]} reports." "" "${left[@]}"
             return
         fi
     done
