@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::Difference;
-use crate::results::{Environment, Measurement, Results, SectionRecord};
+use crate::results::{Environment, Measurement, Results, RoundRecord, SectionRecord};
 
 /// One fact of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -117,18 +117,21 @@ fn cells(section: &SectionRecord) -> Vec<String> {
     cells
 }
 
-/// How long its windows were to be, and the warm-up before them.
+/// How long its windows were to be, and the warm-up before them where that is told.
 fn windows(section: &SectionRecord) -> Option<String> {
-    let rounds = section.cells.iter().flat_map(|cell| &cell.rounds);
-    joined(rounds.filter_map(|round| round.measurement.as_ref()).map(|m| {
-        let window = &m.window;
-        let length = match (window.asked_s, window.asked_requests) {
-            (_, Some(requests)) => format!("{requests} requests"),
-            (Some(seconds), None) => format!("{seconds} s"),
-            (None, None) => "of unknown length".into(),
-        };
-        format!("{length} after {} s", window.warmup_s)
-    }))
+    let of = |round: &RoundRecord| match (&round.measurement, &round.external) {
+        (Some(m), _) => {
+            let length = match (m.window.asked_s, m.window.asked_requests) {
+                (_, Some(requests)) => format!("{requests} requests"),
+                (Some(seconds), None) => format!("{seconds} s"),
+                (None, None) => "of unknown length".into(),
+            };
+            Some(format!("{length} after {} s", m.window.warmup_s))
+        }
+        (None, Some(run)) => Some(format!("{} s", run.asked_s)),
+        (None, None) => None,
+    };
+    joined(section.cells.iter().flat_map(|cell| &cell.rounds).filter_map(of))
 }
 
 fn measurements(results: &Results) -> impl Iterator<Item = &Measurement> {

@@ -26,13 +26,11 @@ pub struct Options {
     pub level: f64,
     /// Every figure as a ratio to this server's, measured in the same round of the same run.
     pub relative_to: Option<String>,
-    /// Show figures, without verdicts, also where environment or settings differ.
-    pub force: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { margin: MARGIN, level: LEVEL, relative_to: None, force: false }
+        Self { margin: MARGIN, level: LEVEL, relative_to: None }
     }
 }
 

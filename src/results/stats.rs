@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::{
-    CellRecord, EffectiveConcurrency, HandshakeFigures, Measurement, RoundRecord, SectionKind, ServerSample,
+    CellRecord, EffectiveConcurrency, ExternalRun, HandshakeFigures, Measurement, RoundRecord, SectionKind, ServerSample,
     Settings, Summary, external, handshake, histogram, verdict,
 };
 
@@ -133,7 +133,19 @@ pub fn of_rounds(cell: &CellRecord) -> Vec<RoundFigures> {
             server_cpu_us_per_request: of.round.server.as_ref().and_then(|s| s.cpu_us_per_request),
         }
     };
-    verdict::usable_rounds(cell).iter().map(figures).collect()
+    let told = |(round, run): &(&RoundRecord, &ExternalRun)| {
+        let percentile = |p| run.latency_us.get(&percentile_key(p)).copied();
+        RoundFigures {
+            round: round.round,
+            requests_per_second: run.requests_per_second,
+            p50_us: percentile(50.0),
+            p99_us: percentile(99.0),
+            server_cpu_us_per_request: round.server.as_ref().and_then(|s| s.cpu_us_per_request),
+        }
+    };
+    let measured = verdict::usable_rounds(cell);
+    let external = verdict::external_rounds(cell);
+    measured.iter().map(figures).chain(external.iter().map(told)).collect()
 }
 
 /// The middle value; of an even number of values, the mean of the two in the middle.

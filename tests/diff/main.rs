@@ -10,6 +10,7 @@ mod shown;
 use bench::compare::Verdict;
 use bench::results::*;
 use fixture::{Folder, run};
+use predicates::prelude::PredicateBooleanExt;
 use predicates::str::contains;
 
 /// Case (a): a cell that only the base has is listed, and fails where that is asked for.
@@ -26,6 +27,26 @@ fn a_cell_only_in_the_base_is_missing() {
         .stdout(contains("Go h1 50x1 (Plaintext) is missing"));
     // The other way around it is new, which is no loss.
     folder.diff(&["b.json", "a.json", "--fail-on", "0%"]).assert().code(0).stdout(contains("New (1)"));
+}
+
+/// Two servers of one run are compared round by round.
+#[test]
+fn two_servers_of_a_run_are_compared() {
+    let folder = Folder::with(&[("a.json", &run(1.0))]);
+    let of = |servers: &'static str| folder.diff(&["a.json", "--servers", servers]).assert();
+    // In the fixture Go answers two ninths fewer requests than Rust, with the same noise.
+    of("rust,go").code(0).stdout(contains("-22.2 %").and(contains("worse")));
+    of("go,Rust").code(0).stdout(contains("+28.6 %").and(contains("better")));
+    folder.diff(&["a.json", "--servers", "rust,go", "--fail-on", "rate=5%"]).assert().code(1);
+    for (servers, message) in [
+        ("rust", "write them like `nginx,caddy`"),
+        ("rust,rust", "is not two servers"),
+        ("rust,caddy", "--servers: a.json has no server `caddy`; it has rust, go, nginx"),
+    ] {
+        of(servers).code(2).stderr(contains(message));
+    }
+    folder.diff(&["a.json", "b.json", "--servers", "rust,go"]).assert().code(2);
+    folder.diff(&["a.json"]).assert().code(2).stderr(contains("HEAD"));
 }
 
 /// Cases (b), (c): another machine or other settings are not compared, and say what differs.
