@@ -1,6 +1,7 @@
 //! Owns the options of every command that compares, what it prints, and how it ends.
 
 use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 
@@ -9,6 +10,7 @@ use super::{Exit, print};
 use crate::compare::Options;
 use crate::compare::gate::Limits;
 use crate::report::diff::{self, Diff, Room};
+use crate::results::store;
 use crate::units::parse_percent;
 
 /// How to compare, and what to make of it.
@@ -19,7 +21,7 @@ pub struct Comparing {
     #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = parse_percent)]
     margin: f64,
 
-    /// Share of false ones among the changes called, over all cells and figures together
+    /// Share of false ones among the changes called, over all cells and figures of a report together
     #[arg(long, value_name = "PERCENT", default_value = "5%", value_parser = level)]
     level: f64,
 
@@ -36,6 +38,10 @@ pub struct Comparing {
     /// step (1 MiB), the least interesting rows first
     #[arg(long, value_name = "WHERE")]
     limit: Option<Where>,
+
+    /// Write the whole comparison as Markdown to this file as well, whatever is printed
+    #[arg(long, value_name = "FILE")]
+    save: Option<PathBuf>,
 
     /// Where the whole is, for a text that was cut: an address, a path [default: the command that prints it]
     #[arg(long, value_name = "TEXT", requires = "limit")]
@@ -68,6 +74,7 @@ pub struct Rules {
     /// What has to hold.
     pub limits: Option<Limits>,
     form: Form,
+    save: Option<PathBuf>,
 }
 
 #[derive(Clone, PartialEq, Debug)]
@@ -102,6 +109,7 @@ impl Comparing {
             options: Options { margin: self.margin, level: self.level, ..Options::default() },
             limits: limits.map_err(|what| format!("--fail-on: {what}"))?,
             form,
+            save: self.save.clone(),
         })
     }
 }
@@ -109,6 +117,12 @@ impl Comparing {
 impl Rules {
     /// Prints a comparison and says how the command ends. `whole` is the command that prints all of it.
     pub fn conclude(&self, diff: &Diff, whole: &str) -> Exit {
+        if let Some(file) = &self.save
+            && let Err(error) = save(diff, whole, file)
+        {
+            eprintln!("error: {error}");
+            return Exit::CouldNot;
+        }
         let text = match &self.form {
             Form::Text => Ok(diff::terminal(diff, width(), colour())),
             Form::Markdown { room, whole: named } => {
@@ -130,12 +144,20 @@ impl Rules {
     }
 }
 
+/// Writes the whole comparison to a file.
+fn save(diff: &Diff, whole: &str, file: &Path) -> Result<(), String> {
+    let text = diff::markdown(diff, None, whole).map_err(|error| error.to_string())?;
+    store::replace(file, text.as_bytes()).map_err(|error| error.to_string())
+}
+
 /// How a comparison ends. What has to hold cannot be said to where there are no verdicts.
 fn outcome(diff: &Diff) -> Exit {
     if !diff.comparable() && (!diff.forced || diff.limits.is_some()) {
         Exit::CouldNot
     } else if diff.broken() {
         Exit::Unmet
+    } else if diff.unjudged() {
+        Exit::CouldNot
     } else {
         Exit::Measured
     }

@@ -1,10 +1,9 @@
 //! Owns `bench report`: its arguments and what it prints.
 
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use super::{Exit, publish};
+use super::{Exit, print, publish};
 use crate::report::{self, Report};
 use crate::results::store::{self, StoreError};
 use crate::results::{Results, schema, stats};
@@ -43,7 +42,7 @@ pub struct Args {
 /// Runs the command. Every file is tried; the worst outcome decides how it ends.
 pub fn run(args: Args) -> Exit {
     if args.schema {
-        return print(&schema::json());
+        return print(schema::json().as_bytes());
     }
     let mut worst = Exit::Measured;
     for file in &args.files {
@@ -68,7 +67,7 @@ fn one(args: &Args, file: &Path) -> Result<Exit, StoreError> {
         report::report(&results, &publish::name(&target)).map_err(fault)?
     };
     if args.stdout {
-        return Ok(print(&report.text));
+        return Ok(print(report.text.as_bytes()));
     }
     if args.check {
         if let Some(text) = untraced(&results) {
@@ -82,7 +81,7 @@ fn one(args: &Args, file: &Path) -> Result<Exit, StoreError> {
     } else {
         publish::write(&target, &report)?;
     }
-    Ok(print(&format!("{}\n", target.display())))
+    Ok(print(format!("{}\n", target.display()).as_bytes()))
 }
 
 /// `X.json` becomes `X.md` or `X.html`, beside it or in `out`.
@@ -154,17 +153,6 @@ fn first_difference(found: &str, expected: &str) -> Option<String> {
         }
     }
     Some("line ends differ".into())
-}
-
-/// Prints to standard output; a reader that went away early is no failure of ours.
-fn print(text: &str) -> Exit {
-    match std::io::stdout().lock().write_all(text.as_bytes()) {
-        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
-            eprintln!("error: standard output: {e}");
-            Exit::CouldNot
-        }
-        _ => Exit::Measured,
-    }
 }
 
 const LINE_LIMIT: usize = 100;

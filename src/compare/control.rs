@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use super::{Comparison, Metric, Verdict, judge};
+use super::{Change, Comparison, Metric, Verdict, judge};
 
 /// A server that was the same all the time, measured twice in each round beside what is compared.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -12,6 +12,8 @@ pub struct Control {
     pub name: String,
     /// The figures in which it seems to have changed: there the machine did, and no verdict stands.
     pub moved: Vec<Metric>,
+    /// The figures in which nothing could be said of it either.
+    pub unjudged: Vec<Metric>,
 }
 
 /// Takes back the verdicts on every figure in which `control`, a comparison of two measurements of one
@@ -24,19 +26,23 @@ pub fn withhold(comparison: &mut Comparison, name: &str, control: &Comparison) {
     };
     let moved: Vec<Metric> = Metric::ALL.into_iter().filter(called).collect();
     for change in comparison.cells.iter_mut().flat_map(|cell| &mut cell.changes) {
-        if moved.contains(&change.metric) && change.verdict != Verdict::CannotTell {
+        if moved.contains(&change.metric) && (change.judged || change.verdict != Verdict::CannotTell) {
             change.verdict = Verdict::CannotTell;
+            change.judged = false;
             change.reason = Some(format!("the unchanged control moved in {}", change.metric.title()));
         }
     }
+    let of = |metric: &Metric| changes().filter(|c| c.metric == *metric).collect::<Vec<_>>();
+    let said = |change: &&Change| change.judged || change.verdict != Verdict::CannotTell;
+    let unjudged = Metric::ALL.into_iter().filter(|m| !of(m).is_empty() && !of(m).iter().any(said)).collect();
     comparison.totals = judge::totals(&comparison.cells);
-    comparison.control = Some(Control { name: name.to_owned(), moved });
+    comparison.control = Some(Control { name: name.to_owned(), moved, unjudged });
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compare::{CellChange, CellName, Change, Side};
+    use crate::compare::{CellChange, CellName, Side};
     use crate::results::{CellKey, Protocol, Resumption};
 
     fn comparison(verdicts: &[(Metric, Verdict)]) -> Comparison {
@@ -50,6 +56,7 @@ mod tests {
             p: Some(0.01),
             rounds: (10, 10),
             verdict: *verdict,
+            judged: *verdict != Verdict::CannotTell,
             reason: (*verdict == Verdict::CannotTell).then(|| "too few rounds".into()),
         };
         let key = CellKey {
@@ -103,10 +110,11 @@ mod tests {
             ([Better, Same, CannotTell, Same], vec![Rate], [CannotTell, Same, CannotTell, Better]),
             ([Same, Worse, Worse, Better], vec![P50, P99, Cpu], [Worse, CannotTell, CannotTell, CannotTell]),
         ] {
+            let unjudged = if control[2] == CannotTell { vec![P99] } else { vec![] };
             let mut compared = comparison(&before);
             let control: Vec<_> = Metric::ALL.into_iter().zip(control).collect();
             withhold(&mut compared, "the control", &comparison(&control));
-            assert_eq!(compared.control, Some(Control { name: "the control".into(), moved }));
+            assert_eq!(compared.control, Some(Control { name: "the control".into(), moved, unjudged }));
             let changes = &compared.cells[0].changes;
             assert_eq!(changes.iter().map(|change| change.verdict).collect::<Vec<_>>(), after);
             let known = |c: &Change| c.reason.is_some() == (c.verdict == CannotTell);

@@ -10,22 +10,23 @@ use crate::results::{Environment, Measurement, Results, RoundRecord, SectionReco
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fact {
     /// Its name.
-    pub key: &'static str,
+    pub key: String,
     /// Its value, several joined by `; ` where the sessions of a run do not agree; `None` where it is not
     /// known.
     pub value: Option<String>,
     /// True for facts of the machine, which a control measured in the same run makes up for.
     pub of_machine: bool,
+    /// True when the sessions of the run were not under the same conditions.
+    pub mixed: bool,
 }
 
 /// The facts of a run in the order of reports.
 pub fn fingerprint(results: &Results) -> Vec<Fact> {
-    let machine = |key, read: &dyn Fn(&Environment) -> Option<String>| Fact {
-        key,
-        value: joined(results.sessions.iter().filter_map(|session| read(&session.environment))),
-        of_machine: true,
+    let machine = |key: &str, read: &dyn Fn(&Environment) -> Option<String>| {
+        let values = distinct(results.sessions.iter().filter_map(|session| read(&session.environment)));
+        Fact { mixed: values.len() > 1, value: listed(values), ..of(key, None, true) }
     };
-    let setting = |key, value: String| Fact { key, value: Some(value), of_machine: false };
+    let setting = |key: &str, value: String| of(key, Some(value), false);
     let settings = &results.settings;
     let seconds = |seconds: f64| format!("{seconds} s");
     let cpus = |cpus: &[u32]| match cpus {
@@ -33,7 +34,7 @@ pub fn fingerprint(results: &Results) -> Vec<Fact> {
         _ => cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(", "),
     };
     let generators = || measurements(results).map(|m| &m.generator);
-    vec![
+    let mut facts = vec![
         machine("CPU model", &|e| Some(e.cpu.clone())),
         machine("logical CPUs", &|e| Some(e.logical_cpus.to_string())),
         machine("kernel", &|e| Some(e.kernel.clone())),
@@ -44,31 +45,66 @@ pub fn fingerprint(results: &Results) -> Vec<Fact> {
         setting("generator threads", settings.generator_threads.to_string()),
         setting("generator", results.tool.clone()),
         setting("format", results.format.split('.').next().unwrap_or_default().to_owned()),
-        Fact { key: "engine", value: joined(generators().map(|g| g.engine.clone())), of_machine: false },
-        Fact {
-            key: "TLS library",
-            value: joined(generators().filter_map(|g| g.tls.clone())),
-            of_machine: false,
-        },
+        of("engine", joined(generators().map(|g| g.engine.clone())), false),
+        of("TLS library", joined(generators().filter_map(|g| g.tls.clone())), false),
         setting("waiting", settings.wait.name().to_owned()),
         setting("duration", seconds(settings.duration_s)),
         setting("warm-up", seconds(settings.warmup_s)),
         setting("expectation", settings.expect.clone()),
-    ]
+    ];
+    for generator in &results.generators {
+        facts.push(of(&format!("version of {}", generator.name), generator.version.clone(), false));
+    }
+    facts
 }
 
-/// The facts that two runs do not agree on. One that either run does not know is no difference.
-pub(super) fn differences(base: &Results, head: &Results) -> Vec<(Difference, bool)> {
-    let pairs = fingerprint(base).into_iter().zip(fingerprint(head));
-    let mut found: Vec<(Difference, bool)> = pairs
-        .filter_map(|(base, head)| {
-            let (key, of_machine) = (base.key.to_owned(), base.of_machine);
-            let (base, head) = (base.value?, head.value?);
-            (base != head).then_some((Difference { key, base, head }, of_machine))
+fn of(key: &str, value: Option<String>, of_machine: bool) -> Fact {
+    Fact { key: key.to_owned(), value, of_machine, mixed: false }
+}
+
+/// What keeps two runs from being compared.
+pub fn differences(base: &Results, head: &Results) -> Vec<Difference> {
+    found(base, head, None).into_iter().map(|(difference, _)| difference).collect()
+}
+
+/// The facts that two runs do not agree on, and whether a control makes up for each. One that either run does
+/// not know is no difference; one that a run does not agree on with itself is, whatever the other says.
+pub(super) fn found(base: &Results, head: &Results, control: Option<&str>) -> Vec<(Difference, bool)> {
+    let theirs = fingerprint(head);
+    let mut found: Vec<(Difference, bool)> = fingerprint(base)
+        .into_iter()
+        .filter_map(|base| {
+            let head = theirs.iter().find(|head| head.key == base.key)?;
+            let (of_machine, mixed) = (base.of_machine, base.mixed || head.mixed);
+            let (key, base, head) = (base.key, base.value?, head.value.clone()?);
+            (base != head || mixed).then_some((Difference { key, base, head }, of_machine))
         })
         .collect();
+    let version = |results: &Results| {
+        let server = results.servers.iter().find(|server| Some(server.name.as_str()) == control);
+        server.and_then(|server| server.version.clone())
+    };
+    if let (Some(base), Some(head)) = (version(base), version(head))
+        && base != head
+    {
+        found.push((Difference { key: "version of the control".into(), base, head }, false));
+    }
+    found.extend(workers(base, head).into_iter().map(|difference| (difference, false)));
     found.extend(sections(base, head).into_iter().map(|difference| (difference, false)));
     found
+}
+
+/// Servers that were told to use another number of worker threads, where either run told one by itself.
+fn workers(base: &Results, head: &Results) -> Vec<Difference> {
+    let of = |results: &Results, own: Option<u32>| own.unwrap_or(results.settings.workers);
+    let differing = head.servers.iter().filter_map(|server| {
+        let earlier = base.servers.iter().find(|earlier| earlier.name == server.name)?;
+        earlier.workers.or(server.workers)?;
+        let (before, after) = (of(base, earlier.workers), of(head, server.workers));
+        let key = format!("workers of {}", server.name);
+        (before != after).then(|| Difference { key, base: before.to_string(), head: after.to_string() })
+    });
+    differing.collect()
 }
 
 /// Sections of both runs that ask for other cells, or for windows of another kind. A cell that only one of
@@ -141,12 +177,19 @@ fn measurements(results: &Results) -> impl Iterator<Item = &Measurement> {
 
 /// Each value once, in the order of the first; `None` without any.
 fn joined(values: impl Iterator<Item = String>) -> Option<String> {
+    listed(distinct(values))
+}
+
+fn distinct(values: impl Iterator<Item = String>) -> Vec<String> {
     let mut places = BTreeMap::new();
     for (place, value) in values.enumerate() {
         places.entry(value).or_insert(place);
     }
     let mut values: Vec<(String, usize)> = places.into_iter().collect();
     values.sort_by_key(|(_, place)| *place);
-    let values: Vec<String> = values.into_iter().map(|(value, _)| value).collect();
+    values.into_iter().map(|(value, _)| value).collect()
+}
+
+fn listed(values: Vec<String>) -> Option<String> {
     (!values.is_empty()).then(|| values.join("; "))
 }

@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
+use super::pairs::GATE_FAILED;
 use super::{CellName, Change, Comparison, Metric, Verdict};
+use crate::results::marks::Mark;
 use crate::units::parse_percent;
 
 /// The smallest change for the worse that fails, by metric; a metric without one never does.
@@ -27,6 +29,8 @@ pub enum Breach<'a> {
     Missing,
     /// The base has figures of it and the head has none.
     Failed,
+    /// Its answers are not to be believed, as those of the base were: it gained this mark.
+    Gained(&'a str),
     /// A figure is worse, by the limit or more.
     Worse(&'a Change, f64),
 }
@@ -59,7 +63,8 @@ impl Limits {
         self.0.iter().map(|(metric, limit)| (*metric, *limit))
     }
 
-    /// The cells that break them: those that are missing, those that failed, then those that are worse, by the limit or more.
+    /// The cells that break them: those that are missing, those that failed, those whose requests failed or
+    /// whose server failed its gate where the base's did not, then those that are worse, by the limit or more.
     pub fn broken<'a>(&self, comparison: &'a Comparison) -> Vec<Broken<'a>> {
         let missing = comparison.missing.iter().map(|name| Broken { name, breach: Breach::Missing });
         let failed = comparison.cells.iter().filter(|cell| cell.failed);
@@ -68,7 +73,12 @@ impl Limits {
             let over = cell.changes.iter().filter_map(|change| Some((change, self.exceeded(change)?)));
             over.map(|(change, limit)| Broken { name: &cell.name, breach: Breach::Worse(change, limit) })
         });
-        missing.chain(failed).chain(worse).collect()
+        let gained = comparison.cells.iter().flat_map(|cell| {
+            let marks = cell.marks_gained.iter().filter(|mark| FAULTS.contains(&mark.as_str()));
+            let marks = marks.filter(|_| !cell.failed);
+            marks.map(|mark| Broken { name: &cell.name, breach: Breach::Gained(mark) })
+        });
+        missing.chain(failed).chain(gained).chain(worse).collect()
     }
 
     /// The limit that a change breaks.
@@ -78,6 +88,9 @@ impl Limits {
         (change.verdict == Verdict::Worse && loss >= limit).then_some(limit)
     }
 }
+
+/// Marks that a change for the worse may hide behind: there is no verdict on a marked figure.
+const FAULTS: [&str; 2] = [Mark::Tainted.name(), GATE_FAILED];
 
 /// By the name that the command line and JSON use.
 impl FromStr for Metric {

@@ -1,7 +1,7 @@
 //! Owns the verdict on each change: which figures may be tested at all, the correction for there being
 //! many, and what a change within the margin is called.
 
-use super::pairs::{Pair, SideOfCell};
+use super::pairs::Pair;
 use super::rank::{self, Shift};
 use super::{CellChange, Change, Metric, Options, Total, Verdict};
 use crate::results::stats::{RoundFigures, median};
@@ -40,7 +40,8 @@ pub(super) fn totals(cells: &[CellChange]) -> Vec<Total> {
         let clean = cells.iter().filter(|cell| !cell.marked).flat_map(|cell| &cell.changes);
         let logs: Vec<f64> = clean
             .filter(|change| change.metric == metric)
-            .filter_map(|change| Some((change.head? / change.base?).ln()))
+            .filter_map(|change| change.base.zip(change.head).and(change.change))
+            .map(f64::ln_1p)
             .collect();
         Total {
             metric,
@@ -68,58 +69,61 @@ fn changes(pair: &Pair, design: Design, options: &Options) -> CellChange {
         marks_gained: only(&head.marks, &base.marks),
         marks_lost: only(&base.marks, &head.marks),
         marked,
-        failed: head.rounds.is_empty() && !base.rounds.is_empty(),
+        failed: !head.measured && base.measured,
     }
 }
 
 /// One figure; `None` when neither side has it.
 fn change(metric: Metric, pair: &Pair, design: Design, options: &Options) -> Option<Change> {
-    let values = |side: &SideOfCell| side.rounds.iter().filter_map(|r| metric.of(r)).collect::<Vec<_>>();
-    let (base, head) = (values(&pair.base), values(&pair.head));
+    let (base, head) = match design {
+        Design::TwoRuns => (values(metric, &pair.base.rounds), values(metric, &pair.head.rounds)),
+        Design::Turns => in_turns(metric, &pair.base.rounds, &pair.head.rounds),
+    };
     let (old, new) = (median(&base), median(&head));
     if old.is_none() && new.is_none() {
         return None;
     }
-    let mut change = Change {
+    let logs = |values: &[f64]| values.iter().map(|value| value.ln()).collect::<Vec<_>>();
+    let shift = match design {
+        _ if base.len() < 2 || head.len() < 2 || base.len().max(head.len()) > MOST_ROUNDS => None,
+        // Two measurements never agree to the last bit: these are the same one.
+        _ if base == head => Some(Shift { p: 1.0, estimate: 0.0, interval: (0.0, 0.0), confidence: 1.0 }),
+        Design::TwoRuns => Some(rank::sum_test(&logs(&base), &logs(&head), options.level)),
+        Design::Turns => {
+            let quotients = base.iter().zip(&head).map(|(base, head)| (head / base).ln());
+            Some(rank::signed_test(&quotients.collect::<Vec<_>>(), options.level))
+        }
+    };
+    // Without a test the quotient of what is shown is all there is.
+    let quotient = old.zip(new).map(|(old, new)| new / old - 1.0);
+    Some(Change {
         metric,
         base: old,
         head: new,
-        change: old.zip(new).map(|(old, new)| new / old - 1.0),
-        interval: None,
-        confidence: None,
-        p: None,
+        change: shift.map(|shift| shift.estimate.exp_m1()).or(quotient),
+        interval: shift.map(|shift| (shift.interval.0.exp_m1(), shift.interval.1.exp_m1())),
+        confidence: shift.map(|shift| shift.confidence),
+        p: shift.map(|shift| shift.p),
         rounds: (base.len(), head.len()),
         verdict: Verdict::CannotTell,
+        judged: false,
         reason: untestable(metric, pair, &base, &head),
-    };
-    let logs = |values: &[f64]| values.iter().map(|value| value.ln()).collect::<Vec<_>>();
-    let shift = match design {
-        _ if base.len() < 2 || head.len() < 2 => None,
-        // Two measurements never agree to the last bit: these are the same one.
-        _ if base == head => Some(Shift { p: 1.0, interval: (0.0, 0.0), confidence: 1.0 }),
-        Design::TwoRuns => Some(rank::sum_test(&logs(&base), &logs(&head), options.level)),
-        Design::Turns => {
-            let differences = in_pairs(metric, &pair.base.rounds, &pair.head.rounds);
-            change.rounds = (differences.len(), differences.len());
-            (differences.len() >= 2).then(|| rank::signed_test(&differences, options.level))
-        }
-    };
-    if let (Some(Shift { p, interval: (low, high), confidence }), Some(shown)) = (shift, change.change) {
-        // The medians of both sides need not lie as far apart as the rounds do; what is shown as the
-        // change is never shown outside of its interval.
-        change.interval = Some((low.exp_m1().min(shown), high.exp_m1().max(shown)));
-        (change.p, change.confidence) = (Some(p), Some(confidence));
-    }
-    Some(change)
+    })
 }
 
-/// Logarithms of the ratios of both sides, round by round.
-fn in_pairs(metric: Metric, base: &[RoundFigures], head: &[RoundFigures]) -> Vec<f64> {
-    let of = |round: &RoundFigures| {
+fn values(metric: Metric, rounds: &[RoundFigures]) -> Vec<f64> {
+    rounds.iter().filter_map(|round| metric.of(round)).collect()
+}
+
+/// The figures of the rounds that both sides have, round by round; without such a round those of either side,
+/// to be shown.
+fn in_turns(metric: Metric, base: &[RoundFigures], head: &[RoundFigures]) -> (Vec<f64>, Vec<f64>) {
+    let both = |round: &RoundFigures| {
         let other = head.iter().find(|other| other.round == round.round)?;
-        Some((metric.of(other)? / metric.of(round)?).ln())
+        Some((metric.of(round)?, metric.of(other)?))
     };
-    base.iter().filter_map(of).collect()
+    let pairs: (Vec<f64>, Vec<f64>) = base.iter().filter_map(both).unzip();
+    if pairs.0.is_empty() { (values(metric, base), values(metric, head)) } else { pairs }
 }
 
 /// Why there can be no verdict, whatever the figures.
@@ -137,6 +141,9 @@ fn untestable(metric: Metric, pair: &Pair, base: &[f64], head: &[f64]) -> Option
     }
     if base.len() < 2 || head.len() < 2 {
         return Some("one round says nothing about noise".into());
+    }
+    if base.len().max(head.len()) > MOST_ROUNDS {
+        return Some(format!("more than {MOST_ROUNDS} rounds, the most that a scenario can have"));
     }
     if metric != Metric::Cpu {
         return None;
@@ -156,6 +163,8 @@ fn decide(change: &mut Change, threshold: f64, tested: usize, design: Design, op
         change.reason = Some("fewer than two rounds of both sides go together".into());
         return;
     };
+    let needed = options.level / tested.max(1) as f64;
+    change.judged = least_p(change, design) <= needed;
     let within = low >= -options.margin && high <= options.margin;
     // Two one-sided tests at the level are an interval of twice the level (Schuirmann 1987).
     let sure = change.confidence.is_some_and(|confidence| confidence >= 1.0 - 2.0 * options.level - 1e-9);
@@ -172,19 +181,30 @@ fn decide(change: &mut Change, threshold: f64, tested: usize, design: Design, op
 /// Why a figure that was tested has no verdict.
 fn undecided(change: &Change, tested: usize, design: Design, options: &Options) -> String {
     let needed = options.level / tested.max(1) as f64;
-    let (rounds, least): (usize, fn(usize) -> f64) = match design {
-        Design::TwoRuns => (change.rounds.0.min(change.rounds.1), rank::least_sum_p),
-        Design::Turns => (change.rounds.0, rank::least_signed_p),
-    };
-    let extreme = change.p.is_some_and(|p| p <= least(rounds) * (1.0 + 1e-9));
-    if least(rounds) > options.level || (least(rounds) > needed && extreme) {
-        let enough = (rounds..=MOST_ROUNDS).find(|rounds| least(*rounds) <= needed).unwrap_or(MOST_ROUNDS);
+    let least = least_p(change, design);
+    let extreme = change.p.is_some_and(|p| p <= least * (1.0 + 1e-9));
+    if least > options.level || (least > needed && extreme) {
+        let rounds = change.rounds.0.min(change.rounds.1);
+        let shows = |rounds: &usize| least_of(design)(*rounds) <= needed;
+        let enough = (rounds..=MOST_ROUNDS).find(shows).unwrap_or(MOST_ROUNDS);
         return format!(
             "{rounds} rounds a side cannot show a change among {tested} figures; {enough} can, also with \
              shorter windows"
         );
     }
     "the rounds differ as much among themselves".into()
+}
+
+/// The smallest probability that the rounds of a figure can come to.
+fn least_p(change: &Change, design: Design) -> f64 {
+    least_of(design)(change.rounds.0.min(change.rounds.1))
+}
+
+fn least_of(design: Design) -> fn(usize) -> f64 {
+    match design {
+        Design::TwoRuns => rank::least_sum_p,
+        Design::Turns => rank::least_signed_p,
+    }
 }
 
 /// The largest probability that still counts as a change when these were found together, so that of all
@@ -205,6 +225,7 @@ const MOST_ROUNDS: usize = 1000;
 #[cfg(test)]
 mod tests {
     use super::super::CellName;
+    use super::super::pairs::SideOfCell;
     use super::*;
     use crate::results::{CellKey, Protocol, Resumption};
 
@@ -240,7 +261,13 @@ mod tests {
     }
 
     fn side(rates: &[f64]) -> SideOfCell {
-        SideOfCell { rounds: rounds(rates), marks: vec![], no_cpu: None, workers: 1 }
+        SideOfCell {
+            rounds: rounds(rates),
+            measured: !rates.is_empty(),
+            marks: vec![],
+            no_cpu: None,
+            workers: 1,
+        }
     }
 
     fn pair(base: &[f64], head: &[f64]) -> Pair {
@@ -390,6 +417,37 @@ mod tests {
         let mut equal = pair(&[], &[]);
         (equal.base, equal.head) = (cpu(&low), cpu(&high));
         assert_eq!(only(equal, Design::TwoRuns).verdict, Verdict::Worse, "less CPU is better");
+    }
+
+    /// Round by round the head is slower; a drift that the base met earlier must not turn that around, nor may rounds
+    /// that one side alone has.
+    #[test]
+    fn in_turns_the_change_is_that_of_the_pairs() {
+        let drift: Vec<f64> = (0..10).map(|i| 100.0 * 1.2f64.powi(i)).collect();
+        let slower: Vec<f64> = drift.iter().map(|rate| rate * 0.9).collect();
+        let mut turned = pair(&drift, &slower);
+        // The base lost its slowest rounds, so that all of its others are of a faster machine.
+        turned.base.rounds.drain(..3);
+        let change = only(turned, Design::Turns);
+        assert_eq!((change.verdict, change.rounds), (Verdict::Worse, (7, 7)));
+        assert!((change.change.unwrap() + 0.1).abs() < 1e-9, "{change:?}");
+        assert!((change.head.unwrap() / change.base.unwrap() - 0.9).abs() < 1e-9, "{change:?}");
+        let mut lost = pair(&drift, &slower);
+        lost.head.rounds.drain(..3);
+        let change = only(lost, Design::Turns);
+        assert!((change.change.unwrap() + 0.1).abs() < 1e-9, "{change:?}");
+    }
+
+    #[test]
+    fn figures_are_judged_where_a_change_could_be_called() {
+        let of = |rounds: usize, marked: bool| {
+            let rates: Vec<f64> = (0..rounds).map(|i| 100.0 + i as f64).collect();
+            let again: Vec<f64> = rates.iter().map(|rate| rate * 1.003).collect();
+            let mut pair = pair(&rates, &again);
+            pair.head.marks.extend(marked.then(|| "tainted".to_owned()));
+            only(pair, Design::TwoRuns).judged
+        };
+        assert!(of(5, false) && !of(3, false) && !of(5, true) && !of(1, false));
     }
 
     #[test]

@@ -10,7 +10,7 @@ mod pairs;
 mod rank;
 
 pub use control::{Control, withhold};
-pub use fingerprint::{Fact, fingerprint};
+pub use fingerprint::{Fact, differences, fingerprint};
 pub use pairs::name as cell_name;
 
 use serde::Serialize;
@@ -22,7 +22,8 @@ use crate::results::{CellKey, Results, SectionRecord};
 pub struct Options {
     /// Changes within ± this share are the same to a reader: 0.02 is 2 %.
     pub margin: f64,
-    /// Share of false alarms allowed over all cells of a metric when nothing changed: 0.05.
+    /// Share of false ones among the changes called, over all figures of the comparison; when nothing changed,
+    /// the chance that any is called: 0.05.
     pub level: f64,
     /// Every figure as a ratio to this server's, measured in the same round of the same run.
     pub relative_to: Option<String>,
@@ -188,7 +189,8 @@ pub struct Change {
     pub base: Option<f64>,
     /// Median of the head's rounds.
     pub head: Option<f64>,
-    /// Relative change: 0.05 is 5 % more.
+    /// Relative change: 0.05 is 5 % more. It is that of the rounds (Hodges and Lehmann), which need not be
+    /// the quotient of the two medians to the last digit; that quotient where a side has a single round.
     pub change: Option<f64>,
     /// Its interval at the level, not corrected for the number of cells.
     pub interval: Option<(f64, f64)>,
@@ -201,6 +203,8 @@ pub struct Change {
     pub rounds: (usize, usize),
     /// What can be said.
     pub verdict: Verdict,
+    /// True when a change would have been called, had it been large enough.
+    pub judged: bool,
     /// Why nothing can; `null` for the other verdicts.
     pub reason: Option<String>,
 }
@@ -237,11 +241,12 @@ impl Comparison {
 pub fn runs(base: (&str, &Results), head: (&str, &Results), options: &Options) -> Comparison {
     let mut differing = Vec::new();
     let mut tolerated = Vec::new();
-    for (difference, of_machine) in fingerprint::differences(base.1, head.1) {
-        let list = if of_machine && options.relative_to.is_some() { &mut tolerated } else { &mut differing };
+    let control = options.relative_to.as_deref();
+    for (difference, of_machine) in fingerprint::found(base.1, head.1, control) {
+        let list = if of_machine && control.is_some() { &mut tolerated } else { &mut differing };
         list.push(difference);
     }
-    let found = pairs::of_runs(base.1, head.1, options.relative_to.as_deref());
+    let found = pairs::of_runs(base.1, head.1, control);
     let cells = judge::cells(&found.pairs, judge::Design::TwoRuns, options, differing.is_empty());
     Comparison {
         title: head.1.title.clone(),

@@ -2,6 +2,7 @@
 //! runs, by place between two servers of one.
 
 use super::{CellName, Metric, same_section};
+use crate::results::marks;
 use crate::results::stats::{self, RoundFigures};
 use crate::results::{CellRecord, Results, SectionRecord, ServerRecord, Verdict};
 
@@ -23,6 +24,8 @@ pub(super) struct Pair {
 pub(super) struct SideOfCell {
     /// The figures of its usable rounds; ratios where there is a control.
     pub(super) rounds: Vec<RoundFigures>,
+    /// Whether the cell has figures, also where its control has none.
+    pub(super) measured: bool,
     /// What speaks against its figures, in words; of its control's too.
     pub(super) marks: Vec<String>,
     /// Why its CPU per request cannot be compared with another run's.
@@ -126,9 +129,11 @@ fn server<'a>(results: &'a Results, cell: &CellRecord) -> Option<&'a ServerRecor
 
 fn side(results: &Results, section: &SectionRecord, cell: &CellRecord, control: Option<&str>) -> SideOfCell {
     let settings = &results.settings;
+    let rounds = stats::of_rounds(cell);
     let mut side = SideOfCell {
-        rounds: stats::of_rounds(cell),
-        marks: marks(cell),
+        measured: !rounds.is_empty(),
+        rounds,
+        marks: marks(results, cell),
         no_cpu: settings.server_cpus.is_empty().then(|| "the servers were not pinned".to_owned()),
         workers: server(results, cell).and_then(|server| server.workers).unwrap_or(settings.workers),
     };
@@ -139,7 +144,7 @@ fn side(results: &Results, section: &SectionRecord, cell: &CellRecord, control: 
         side.marks.push(format!("without a cell of the control {control}"));
         return side;
     };
-    side.marks.extend(marks(of_control).into_iter().map(|mark| format!("{mark} control {control}")));
+    side.marks.extend(marks(results, of_control).into_iter().map(|mark| format!("{mark} control {control}")));
     side.rounds = ratios(&side.rounds, &stats::of_rounds(of_control));
     side
 }
@@ -164,21 +169,28 @@ fn ratios(rounds: &[RoundFigures], control: &[RoundFigures]) -> Vec<RoundFigures
     rounds.iter().filter_map(of).collect()
 }
 
-/// The verdicts against a cell, as people read them.
-fn marks(cell: &CellRecord) -> Vec<String> {
-    let word = |verdict: &Verdict| match verdict {
-        Verdict::Valid => None,
-        Verdict::Starved => Some("starved"),
-        Verdict::GeneratorBound => Some("generator-bound"),
-        Verdict::Unstable => Some("unstable"),
-        Verdict::Tainted => Some("tainted"),
+/// What speaks against a cell: the marks of reports by name, what stands in the place of figures it does
+/// not have, and that its server failed its gate.
+fn marks(results: &Results, cell: &CellRecord) -> Vec<String> {
+    let mut found: Vec<&str> =
+        marks::marks(cell, &results.settings).into_iter().map(|mark| mark.name()).collect();
+    found.extend(cell.summary.verdicts.iter().filter_map(|verdict| match verdict {
         Verdict::WrongProtocol => Some("wrong protocol"),
         Verdict::Interrupted => Some("interrupted"),
         Verdict::Failed => Some("failed"),
         Verdict::Absent => Some("n/a"),
-    };
-    cell.summary.verdicts.iter().filter_map(word).map(str::to_owned).collect()
+        Verdict::Valid
+        | Verdict::Starved
+        | Verdict::GeneratorBound
+        | Verdict::Unstable
+        | Verdict::Tainted => None,
+    }));
+    found.extend(server(results, cell).filter(|server| marks::gate_failed(server)).map(|_| GATE_FAILED));
+    found.into_iter().map(str::to_owned).collect()
 }
+
+/// What is said of a server that failed its gate.
+pub(super) const GATE_FAILED: &str = "gate failed";
 
 impl Metric {
     /// This figure of a round, where it is a positive number, which alone can be compared by its ratio.

@@ -10,6 +10,8 @@
 pub(super) struct Shift {
     /// Two-sided probability of values at least this far apart when there is no shift.
     pub(super) p: f64,
+    /// The shift itself, by Hodges and Lehmann: the median of all differences that the test looks at.
+    pub(super) estimate: f64,
     /// The interval of the shift.
     pub(super) interval: (f64, f64),
     /// Probability with which the interval holds the shift, at least the one asked for where so few
@@ -31,7 +33,7 @@ pub(super) fn sum_test(base: &[f64], head: &[f64], level: f64) -> Shift {
     let mut differences: Vec<f64> = head.iter().flat_map(|y| base.iter().map(move |x| y - x)).collect();
     differences.sort_by(f64::total_cmp);
     let (interval, confidence) = cut(&differences, level, |below| pairs.at_most(least + 2 * below));
-    Shift { p: distribution.two_sided(observed), interval, confidence }
+    Shift { p: distribution.two_sided(observed), estimate: middle(&differences), interval, confidence }
 }
 
 /// How far pairs lie above zero: `differences`, head less base of each pair, not empty, finite.
@@ -50,7 +52,7 @@ pub(super) fn signed_test(differences: &[f64], level: f64) -> Shift {
     }
     averages.sort_by(f64::total_cmp);
     let (interval, confidence) = cut(&averages, level, |below| plain.at_most(2 * below));
-    Shift { p: distribution.two_sided(observed), interval, confidence }
+    Shift { p: distribution.two_sided(observed), estimate: middle(&averages), interval, confidence }
 }
 
 /// The smallest two-sided probability that a rank-sum test of `rounds` a side can come to.
@@ -75,6 +77,12 @@ fn cut(sorted: &[f64], level: f64, tail: impl Fn(u64) -> f64) -> ((f64, f64), f6
     let outside = outside.max(1);
     let confidence = 1.0 - 2.0 * tail(outside as u64 - 1);
     ((sorted[outside - 1], sorted[sorted.len() - outside]), confidence.max(0.0))
+}
+
+/// The middle of sorted values, of which there is at least one.
+fn middle(sorted: &[f64]) -> f64 {
+    let half = sorted.len() / 2;
+    if sorted.len() % 2 == 1 { sorted[half] } else { sorted[half - 1] / 2.0 + sorted[half] / 2.0 }
 }
 
 /// Twice the rank of each value, equal values sharing the middle of their ranks; whole numbers.

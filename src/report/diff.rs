@@ -10,8 +10,8 @@ mod words;
 use serde::Serialize;
 
 use super::{RenderError, render};
-use crate::compare::Comparison;
 use crate::compare::gate::Limits;
+use crate::compare::{Comparison, Verdict};
 use content::{Content, Table};
 pub use room::Room;
 pub(super) use view::View;
@@ -57,6 +57,11 @@ impl Diff {
         matches!(self.gate(), Some(Gate::Broken(_)))
     }
 
+    /// True when limits were asked to hold and no figure could be held to them.
+    pub fn unjudged(&self) -> bool {
+        matches!(self.gate(), Some(Gate::Unjudged))
+    }
+
     /// What became of the limits; `None` without any.
     fn gate(&self) -> Option<Gate> {
         let limits = self.limits.as_ref()?;
@@ -70,8 +75,8 @@ impl Diff {
             }
         }
         let judged = |report: &Report| {
-            let totals = report.comparison.totals.iter();
-            totals.map(|total| total.worse + total.better + total.same).sum::<usize>() > 0
+            let mut changes = report.comparison.cells.iter().flat_map(|cell| &cell.changes);
+            changes.any(|change| change.judged || change.verdict != Verdict::CannotTell)
         };
         Some(match breaches.is_empty() {
             false => Gate::Broken(breaches),
@@ -91,7 +96,7 @@ enum Gate {
     Broken(Vec<String>),
     /// Nothing does.
     Holds,
-    /// There is no verdict that could.
+    /// There is no figure that could: marks, too few rounds, a control that moved.
     Unjudged,
 }
 

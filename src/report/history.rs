@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::marks::{self, Figure, Mark};
 use super::picture::{self, Picture, Series};
 use super::text::{self, MISSING, Side, cut, escape, table};
-use crate::compare::{self, CellName, Difference, Fact, Metric};
+use crate::compare::{self, CellName, Difference, Metric};
 use crate::results::{CellRecord, Results, SectionRecord, Settings, stats};
 
 /// Which cells are followed; what is not given is any.
@@ -33,7 +33,7 @@ pub struct History {
     filter: Filter,
     /// Of the last report that could be read.
     #[serde(skip)]
-    facts: Vec<Fact>,
+    previous: Option<Results>,
 }
 
 /// A commit that touched the report.
@@ -77,8 +77,9 @@ impl Filter {
             .as_ref()
             .is_none_or(|part| name.section.to_lowercase().contains(&part.to_lowercase()));
         let server = self.server.as_ref().is_none_or(|s| [&name.server, &name.label].contains(&s));
-        let size = name.cell.split_once(' ').map_or("", |(_, size)| size);
-        let cell = self.cell.as_ref().is_none_or(|cell| *cell == name.cell || cell == size);
+        let asked = name.key.to_string();
+        let size = asked.split_once(' ').map_or("", |(_, size)| size);
+        let cell = self.cell.as_ref().is_none_or(|cell| *cell == name.cell || *cell == asked || cell == size);
         section && server && cell
     }
 }
@@ -86,7 +87,7 @@ impl Filter {
 impl History {
     /// A history without commits yet.
     pub fn new(report: &str, metric: Metric, filter: Filter) -> Self {
-        Self { report: report.to_owned(), metric, commits: vec![], cells: vec![], filter, facts: vec![] }
+        Self { report: report.to_owned(), metric, commits: vec![], cells: vec![], filter, previous: None }
     }
 
     /// Adds the next commit's report, or why it has none that can be read.
@@ -100,9 +101,8 @@ impl History {
         };
         match results {
             Ok(results) => {
-                let facts = compare::fingerprint(results);
-                commit.changed = changed(&self.facts, &facts);
-                self.facts = facts;
+                let before = self.previous.replace(results.clone());
+                commit.changed = before.map(|b| compare::differences(&b, results)).unwrap_or_default();
                 for section in &results.sections {
                     section.cells.iter().for_each(|cell| self.add(results, section, cell));
                 }
@@ -291,16 +291,6 @@ fn point(metric: Metric, cell: &CellRecord, section: &SectionRecord, settings: &
         marks: marks.iter().map(|mark| mark.name()).collect(),
         signs: marks.into_iter().map(Mark::sign).collect(),
     }
-}
-
-/// The facts that both reports know and do not agree on.
-fn changed(before: &[Fact], after: &[Fact]) -> Vec<Difference> {
-    let differs = |after: &Fact| {
-        let before = before.iter().find(|before| before.key == after.key)?;
-        let (base, head) = (before.value.clone()?, after.value.clone()?);
-        (base != head).then(|| Difference { key: after.key.to_owned(), base, head })
-    };
-    after.iter().filter_map(differs).collect()
 }
 
 fn in_words(difference: &Difference) -> String {

@@ -5,11 +5,9 @@ pub mod diff;
 mod grid;
 pub mod history;
 mod load;
-pub mod marks;
 mod notes;
 mod page;
 pub mod picture;
-mod quic;
 mod render;
 mod rounds;
 mod terminal;
@@ -17,10 +15,11 @@ mod text;
 mod tools;
 mod view;
 
+pub use crate::results::marks;
 pub use load::measurement;
 pub use render::templates;
 
-use crate::results::Results;
+use crate::results::{Results, quic};
 
 /// A results file that cannot be rendered.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]

@@ -7,7 +7,7 @@ use crate::units::group_thousands;
 pub(super) const MISSING: &str = "n/a";
 
 /// A foreign string (a label, a version, a log line, a path) as inline text: one line, and every
-/// character that could start markup, HTML or a table cell made literal. An underscore inside a word
+/// character that could start markup, HTML, a table cell or a mention made literal. An underscore inside a word
 /// is literal already and stays readable.
 pub(super) fn escape(text: &str) -> String {
     let text = one_line(text);
@@ -29,6 +29,9 @@ pub(super) fn escape(text: &str) -> String {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '&' => out.push_str("&amp;"),
+            // In a comment on GitHub these would call people, and link issues.
+            '@' => out.push_str("&#64;"),
+            '#' if chars.get(i + 1).is_some_and(char::is_ascii_digit) => out.push_str("&#35;"),
             '_' if inside_word() => out.push('_'),
             '~' if about() => out.push('~'),
             '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '~' | '$' => out.extend(['\\', *c]),

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use super::{
-    CellRecord, EffectiveConcurrency, ExternalRun, HandshakeFigures, Measurement, RoundRecord, SectionKind, ServerSample,
-    Settings, Summary, external, handshake, histogram, verdict,
+    CellRecord, EffectiveConcurrency, ExternalRun, HandshakeFigures, Measurement, RoundRecord, SectionKind,
+    ServerSample, Settings, Summary, external, handshake, histogram, verdict,
 };
 
 /// Figures and verdict of a cell over its rounds (`docs/methodology.md`). A function of the raw

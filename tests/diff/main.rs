@@ -53,7 +53,7 @@ fn two_servers_of_a_run_are_compared() {
 #[test]
 fn other_conditions_are_not_compared() {
     type Bend = fn(&mut Results);
-    let cases: [(&str, &str, &str, Bend); 4] = [
+    let cases: [(&str, &str, &str, Bend); 5] = [
         ("CPU model", "Example CPU 9000", "Other CPU 1", |r| {
             r.sessions[0].environment.cpu = "Other CPU 1".into();
         }),
@@ -62,6 +62,7 @@ fn other_conditions_are_not_compared() {
         }),
         ("warm-up", "2 s", "3 s", |r| r.settings.warmup_s = 3.0),
         ("server workers", "2", "4", |r| r.settings.workers = 4),
+        ("workers of go", "2", "4", |r| r.servers[1].workers = Some(4)),
     ];
     for (key, base, head, change) in cases {
         let mut other = run(0.8);
@@ -88,6 +89,61 @@ fn other_conditions_are_not_compared() {
     }
 }
 
+/// A run that was continued on another machine cannot be compared, not even with itself.
+#[test]
+fn a_run_of_two_machines_is_not_compared() {
+    let mut mixed = run(1.0);
+    let mut second = mixed.sessions[0].clone();
+    second.environment.cpu = "Other CPU 1".into();
+    mixed.sessions.push(second);
+    let folder = Folder::with(&[("a.json", &mixed)]);
+    folder.diff(&["a.json", "a.json"]).assert().code(2).stdout(contains("Example CPU 9000; Other CPU 1"));
+}
+
+/// Marks that are no verdicts speak against a figure as well, and answers that went wrong fail the gate.
+#[test]
+fn every_mark_is_told_and_withholds_the_verdict() {
+    let mut head = run(0.5);
+    for cell in head.sections[0].cells.iter_mut().filter(|cell| cell.server == "go") {
+        for m in cell.rounds.iter_mut().filter_map(|round| round.measurement.as_mut()) {
+            m.requests.failed = m.requests.ok / 100;
+            m.requests.started += m.requests.failed;
+        }
+    }
+    let head = fixture::summarised(fixture::rounds(head, 9));
+    let mut base = run(1.0);
+    base.settings.rounds = 9;
+    let folder =
+        Folder::with(&[("a.json", &fixture::summarised(fixture::rounds(base, 9))), ("b.json", &head)]);
+    let json = folder.json(&["a.json", "b.json"]);
+    let cells = json["reports"][0]["cells"].as_array().unwrap();
+    let go = cells.iter().find(|cell| cell["server"] == "go").unwrap();
+    assert_eq!(go["marks_gained"], serde_json::json!(["tainted"]));
+    assert!(go["changes"].as_array().unwrap().iter().all(|change| change["verdict"] == "cannot-tell"));
+    folder
+        .diff(&["a.json", "b.json", "--fail-on", "99%"])
+        .assert()
+        .code(1)
+        .stdout(contains("is marked, as the base is not: tainted"));
+    // One round of ten is missing: the report marks that.
+    let mut fewer = run(0.5);
+    fewer.sections[0].cells.iter_mut().for_each(|cell| cell.rounds.truncate(9));
+    let folder = Folder::with(&[("a.json", &run(1.0)), ("b.json", &fixture::summarised(fewer))]);
+    for change in fixture::changes(&folder.json(&["a.json", "b.json"])) {
+        assert_eq!(change["reason"], "the head is marked: rounds missing");
+    }
+    folder.diff(&["a.json", "b.json", "--fail-on", "1%"]).assert().code(2);
+}
+
+/// The whole is written beside what is cut.
+#[test]
+fn the_whole_is_saved() {
+    let folder = Folder::with(&[("a.json", &run(1.0)), ("b.json", &run(0.9))]);
+    folder.diff(&["a.json", "b.json", "--format", "json", "--save", "whole.md"]).assert().code(0);
+    let saved = std::fs::read_to_string(folder.path("whole.md")).unwrap();
+    assert_eq!(saved, folder.output(&["a.json", "b.json", "--format", "md"]));
+}
+
 /// Case (c), the number of connections: another question was asked.
 #[test]
 fn other_connections_are_another_question() {
@@ -107,7 +163,7 @@ fn one_round_each_gives_no_verdict() {
     folder
         .diff(&["a.json", "b.json", "--fail-on", "5%"])
         .assert()
-        .code(0)
+        .code(2)
         .stdout(contains("one round says nothing about noise"))
         .stdout(contains("Nothing could be judged by the limits"));
     for change in fixture::changes(&folder.json(&["a.json", "b.json"])) {
@@ -135,9 +191,13 @@ fn identical_inputs_are_the_same() {
 #[test]
 fn older_formats_are_read() {
     let data = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data");
-    for format in ["1.0", "1.1", "1.2"] {
+    let files = std::fs::read_dir(data).expect("the folder of fixtures").map(|file| file.unwrap().path());
+    let name = |path: &std::path::Path| path.file_name().unwrap().to_string_lossy().into_owned();
+    let old: Vec<_> = files.filter(|path| name(path).starts_with("results-")).collect();
+    assert!(old.len() >= 4, "a fixture of each format: {old:?}");
+    for old in old {
         let folder = Folder::new();
-        let old = format!("{data}/results-{format}.json");
+        let old = old.to_string_lossy().into_owned();
         let text = std::fs::read_to_string(&old).expect("a fixture of each format");
         let read = store::parse(&text).expect("it can be read");
         folder.write("new.json", &Results { format: version::FORMAT.into(), ..read });

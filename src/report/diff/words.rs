@@ -38,12 +38,20 @@ fn unitless(metric: Metric) -> &'static str {
 
 /// What an unchanged control says of the rounds.
 pub(super) fn control(control: &Control) -> String {
-    let Control { name, moved } = control;
-    if moved.is_empty() {
-        return format!("Unchanged {name}: no change was seen in it");
+    let Control { name, moved, unjudged } = control;
+    let list =
+        |metrics: &[Metric]| metrics.iter().map(|metric| unitless(*metric)).collect::<Vec<_>>().join(", ");
+    let mut said = Vec::new();
+    if !moved.is_empty() {
+        said.push(format!("it moved in {} all the same, so nothing is said of that", list(moved)));
     }
-    let moved: Vec<&str> = moved.iter().map(|metric| unitless(*metric)).collect();
-    format!("Unchanged {name}: it moved in {} all the same, so nothing is said of that", moved.join(", "))
+    if !unjudged.is_empty() {
+        said.push(format!("nothing could be said of it in {}", list(unjudged)));
+    }
+    if said.is_empty() {
+        said.push("no change was seen in it".into());
+    }
+    format!("Unchanged {name}: {}", said.join("; "))
 }
 
 /// A relative change with its sign: `-5.1 %`.
@@ -104,6 +112,7 @@ pub(super) fn broken(broken: &Broken<'_>) -> String {
     match broken.breach {
         Breach::Missing => format!("{name} is missing"),
         Breach::Failed => format!("{name} failed, where the base has figures"),
+        Breach::Gained(mark) => format!("{name} is marked, as the base is not: {mark}"),
         Breach::Worse(worse, limit) => {
             format!("{name}: {}, where the limit is {}", change(worse), share(limit))
         }
@@ -182,6 +191,7 @@ mod tests {
             confidence: Some(0.95),
             p: None,
             rounds: (5, 5),
+            judged: true,
             verdict: Verdict::Worse,
             reason: None,
         }

@@ -1,9 +1,8 @@
 //! Owns which marks a cell carries, what each says, and which figures of a column win. Pure.
 
 use super::quic::Health;
-use crate::results::handshake;
-use crate::results::verdict::{approximate, stream_limit};
-use crate::results::{CellRecord, GateOutcome, SectionKind, ServerRecord, Settings, Verdict};
+use super::verdict::{approximate, stream_limit};
+use super::{CellRecord, GateOutcome, SectionKind, ServerRecord, Settings, Verdict, handshake};
 
 /// A figure of a cell's summary.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -39,12 +38,12 @@ pub enum SetupTime {
 
 impl Figure {
     /// True for rates, of which the highest is best; of anything else it is the lowest.
-    pub(super) fn is_rate(self) -> bool {
+    pub(crate) fn is_rate(self) -> bool {
         matches!(self, Self::Rate | Self::Connections)
     }
 
     /// True for what a request or a connection costs the server.
-    pub(super) fn is_cpu(self) -> bool {
+    pub(crate) fn is_cpu(self) -> bool {
         matches!(self, Self::Cpu | Self::GeneratorCpu | Self::CpuPerConnection)
     }
 
@@ -103,7 +102,7 @@ impl Mark {
     }
 
     /// One word or two, as footnotes begin.
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Starved => "starved",
             Self::GeneratorBound => "generator-bound",
@@ -202,7 +201,7 @@ pub fn marks_of(figure: Figure, cell: &CellRecord, kind: SectionKind, settings: 
 }
 
 /// The signs of marks, as they stand behind a figure.
-pub(super) fn signs(marks: &[Mark]) -> String {
+pub(crate) fn signs(marks: &[Mark]) -> String {
     marks.iter().map(|mark| mark.sign()).collect()
 }
 

@@ -1,12 +1,12 @@
-//! Owns what reports say of QUIC's health: sums over the measured rounds of a cell, and when they
+//! Owns what is said of QUIC's health: sums over the measured rounds of a cell, and when they
 //! speak against its figures. Pure.
 
-use crate::results::{CellRecord, CellStatus, QuicHealth};
+use super::{CellRecord, CellStatus, QuicHealth};
 use crate::units::group_thousands;
 
 /// Sums over the measured rounds of a cell.
 #[derive(Clone, Copy, PartialEq, Default, Debug)]
-pub(super) struct Health {
+pub(crate) struct Health {
     /// UDP datagrams the generator sent.
     pub datagrams_sent: u64,
     /// Its packets declared lost.
@@ -31,7 +31,7 @@ pub(super) struct Health {
 
 impl Health {
     /// Of a cell; `None` without a measurement over QUIC.
-    pub(super) fn of(cell: &CellRecord) -> Option<Self> {
+    pub(crate) fn of(cell: &CellRecord) -> Option<Self> {
         let rounds = || cell.rounds.iter().filter(|round| round.status == CellStatus::Measured);
         let measured = || rounds().filter_map(|round| round.measurement.as_ref()?.quic.as_ref());
         measured().next()?;
@@ -53,13 +53,13 @@ impl Health {
     }
 
     /// Packets lost as a share of the datagrams sent.
-    pub(super) fn loss(&self) -> Option<f64> {
+    pub(crate) fn loss(&self) -> Option<f64> {
         per(self.packets_lost, self.datagrams_sent)
     }
 
     /// What speaks against figures taken over a loopback, which loses nothing by itself, in words;
     /// `None` when nothing does.
-    pub(super) fn trouble(&self) -> Option<String> {
+    pub(crate) fn trouble(&self) -> Option<String> {
         let mut found = Vec::new();
         let mut dropped = |at: &str, drops: u64| {
             if drops > 0 {
@@ -77,7 +77,7 @@ impl Health {
 }
 
 /// `count ÷ of`; `None` of nothing.
-pub(super) fn per(count: u64, of: u64) -> Option<f64> {
+pub(crate) fn per(count: u64, of: u64) -> Option<f64> {
     (of > 0).then(|| count as f64 / of as f64)
 }
 
