@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
+use super::Exit;
 use super::comparing::{Comparing, Rules};
 use super::run::quoted;
-use super::Exit;
 use super::sides::{self, Paired, Report, Side};
 use crate::compare;
 use crate::report::diff::{self, Diff};

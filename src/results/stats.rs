@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use super::{
-    CellRecord, EffectiveConcurrency, ExternalRun, HandshakeFigures, Measurement, RoundRecord, SectionKind, ServerSample,
-    Settings, Summary, external, handshake, histogram, verdict,
+    CellRecord, EffectiveConcurrency, ExternalRun, HandshakeFigures, Measurement, RoundRecord, SectionKind,
+    ServerSample, Settings, Summary, external, handshake, histogram, verdict,
 };
 
 /// Figures and verdict of a cell over its rounds (`docs/methodology.md`). A function of the raw
@@ -137,7 +137,7 @@ pub fn of_rounds(cell: &CellRecord) -> Vec<RoundFigures> {
         let percentile = |p| run.latency_us.get(&percentile_key(p)).copied();
         RoundFigures {
             round: round.round,
-            requests_per_second: run.requests_per_second,
+            requests_per_second: external::rate(run),
             p50_us: percentile(50.0),
             p99_us: percentile(99.0),
             server_cpu_us_per_request: round.server.as_ref().and_then(|s| s.cpu_us_per_request),
