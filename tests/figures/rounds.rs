@@ -381,9 +381,9 @@ impl Row<'_> {
             "succeeded" => is(printed, count(&["ok"])),
             "req/s" => is(printed, measured.then(|| rate(round)).flatten()),
             "encoding" => assert_eq!(printed, text(&round["answer"]["encoding"])),
-            "cipher" if *measured && m["negotiated"]["tls"].is_null() => assert_eq!(printed, "none"),
+            "cipher" | "protocol" if !measured => assert_eq!(printed, "n/a"),
+            "cipher" if m["negotiated"]["tls"].is_null() => assert_eq!(printed, "none"),
             "cipher" => assert_eq!(printed, text(&m["negotiated"]["cipher"])),
-            "protocol" if !measured => assert_eq!(printed, "n/a"),
             "protocol" => {
                 let tls = m["negotiated"]["tls"].as_str().map_or(String::new(), |tls| format!(", {tls}"));
                 assert_eq!(printed, text(&m["negotiated"]["http"]) + &tls);
