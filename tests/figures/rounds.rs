@@ -252,11 +252,11 @@ pub(crate) fn command_us(round: &Value) -> Option<f64> {
     Some(run["cpu_user_us"].as_f64()? + run["cpu_system_us"].as_f64()?)
 }
 
-/// Digits in groups of three, as reports have them.
+/// Digits in groups of three, as sentences of reports have them.
 fn spaced(number: u64) -> String {
     let digits = number.to_string();
     let group = |(at, digit)| {
-        if at > 0 && (digits.len() - at) % 3 == 0 { format!("\u{202f}{digit}") } else { format!("{digit}") }
+        if at > 0 && (digits.len() - at) % 3 == 0 { format!(" {digit}") } else { format!("{digit}") }
     };
     digits.chars().enumerate().map(group).collect()
 }
