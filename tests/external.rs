@@ -24,6 +24,16 @@ fn text(output: &Output) -> String {
     format!("{}\n{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
+/// What a run leaves behind in which not all went well.
+fn results_of(bed: &Bed, arguments: &[&str]) -> Results {
+    let output = bed.bench().args(arguments).output().expect("bench can be started");
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    bed.assert_nothing_is_left();
+    let results = bed.results();
+    assert!(results.complete, "{}", text(&output));
+    results
+}
+
 fn cell<'a>(results: &'a Results, generator: &str, connections: u32) -> &'a CellRecord {
     let index = results.generators.iter().position(|record| record.name == generator).expect("a generator");
     let mut cells = results.sections[0].cells.iter();
@@ -43,7 +53,7 @@ fn generators_drive_the_same_cells_as_commands_and_leave_nothing_behind() {
             script(
                 "steady",
                 "\"h1\"",
-                "echo \"asked $1 $2 $3\"; printf 'ok: 2,000\\nfailed: 0\\nrate: 10000.5\\nmean: 0.1\\np50: 90us\\n'",
+                "echo \"asked $1 $2 $3\"; echo \"locale $LC_ALL\"; printf 'ok: 2,000\\nfailed: 0\\nrate: 10000.5\\nmean: 0.1\\np50: 90us\\n'",
             ),
             // Its own child outlives it and goes on printing; it is told from others by the folder on its line.
             script("leaver", "\"h1\"", "sh -c 'sleep 1000; echo $0' \"$0\" & printf 'ok: 20\\nrate: 100\\n'"),
@@ -57,12 +67,7 @@ fn generators_drive_the_same_cells_as_commands_and_leave_nothing_behind() {
         ]
         .concat(),
     );
-    let output = bed.bench().output().expect("bench can be started");
-    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
-    bed.assert_nothing_is_left();
-
-    let results = bed.results();
-    assert!(results.complete, "{}", text(&output));
+    let results = results_of(&bed, &[]);
     assert_eq!(results.sections[0].cells.len(), 9 * 2);
     assert_eq!(results.servers[0].starts.len(), 2, "one start for each round");
     let builtin = &results.generators[0];
@@ -85,6 +90,7 @@ fn generators_drive_the_same_cells_as_commands_and_leave_nothing_behind() {
         let run = steady.rounds[0].external.as_ref().unwrap();
         assert!(run.output.contains(&format!(" {connections}x1 0.2\n")), "{}", run.output);
         assert!(run.output.contains("asked http://localhost:"), "{}", run.output);
+        assert!(run.output.contains("locale C\n"), "{}", run.output);
         assert_eq!((run.ok, run.failed, run.requests_per_second), (Some(2000), Some(0), Some(10_000.5)));
         assert_eq!((run.latency_mean_us, run.latency_us.get("50")), (Some(100.0), Some(&90.0)));
         let summary = &steady.summary;
@@ -117,6 +123,29 @@ fn generators_drive_the_same_cells_as_commands_and_leave_nothing_behind() {
     let report = fs::read_to_string(bed.report("md")).expect("there is a report");
     assert!(report.contains("**generator CPU µs/req**"), "{report}");
     assert!(report.contains("**limping**, every cell: FAIL: limping exited with status 3"), "{report}");
+}
+
+/// Generators check no answers, so what the warm-up before each of them met is held against the cell.
+#[test]
+fn a_server_with_wrong_bodies_is_found_before_a_generator_is_run() {
+    let bed = Bed::new(
+        "rounds = 1\nduration = \"200ms\"",
+        &[
+            // Ready once, then never right again.
+            hello("one", "\"h1\"", ", \"wrong-after=1\""),
+            script("content", "\"h1\"", "printf 'ok: 2000\\nrate: 10000\\n'"),
+            section("Load", "kind = \"generators\"\nprotocol = \"h1\"\ncells = [\"1x1\"]"),
+        ]
+        .concat(),
+    );
+    let results = results_of(&bed, &["--warmup", "1s"]);
+    let cell = cell(&results, "content", 1);
+    let reason = cell.rounds[0].reason.as_deref().unwrap_or_default();
+    assert!(
+        reason.starts_with("the warm-up before it failed: no response in the window was as expected"),
+        "{reason}"
+    );
+    assert!(cell.rounds[0].external.is_none() && cell.summary.verdict == Verdict::Failed, "{cell:?}");
 }
 
 /// A script that counts its runs in a file, so that a test sees how often it ran.
@@ -164,11 +193,7 @@ fn probes_and_gates_run_once_and_a_resumed_run_makes_up_for_those_that_failed() 
         ]
         .concat(),
     );
-    let output = bed.bench().output().expect("bench can be started");
-    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
-    bed.assert_nothing_is_left();
-    let results = bed.results();
-    assert!(results.complete, "{}", text(&output));
+    let results = results_of(&bed, &[]);
     let good = probe(&results, "good");
     assert_eq!((good.status, good.version.as_deref()), (CellStatus::Measured, Some("sign 1.0")));
     assert_eq!((good.figures[0].value, good.figures[1].value), (Some(1234.5), None));
@@ -200,13 +225,9 @@ fn probes_and_gates_run_once_and_a_resumed_run_makes_up_for_those_that_failed() 
     assert!(!figures.is_empty() && figures.iter().all(|row| !row.contains("**")), "never best: {report}");
 
     fs::write(bed.root().join("scenarios/mended"), "").expect("a file");
-    let output = bed.bench().arg("--resume").output().expect("bench can be started");
     // The gate that failed has: nothing but another run undoes it.
-    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
-    bed.assert_nothing_is_left();
-    let results = bed.results();
-    assert!(results.complete);
-    assert_eq!(probe(&results, "bad").figures[0].value, Some(7.0), "{}", text(&output));
+    let results = results_of(&bed, &["--resume"]);
+    assert_eq!(probe(&results, "bad").figures[0].value, Some(7.0));
     assert_eq!(probe(&results, "hangs").status, CellStatus::Measured);
     assert_eq!(probe(&results, "good").figures[0].value, Some(1234.5));
     assert_eq!((counting(&bed, "good"), counting(&bed, "bad"), counting(&bed, "gate")), (1, 2, 1));

@@ -1,5 +1,9 @@
 //! Owns the promise that no figure in a report is from anywhere but its JSON: each number of each table is
-//! computed again here, from the raw rounds and by other code than the program's, and compared as printed.
+//! computed again here, from the raw rounds and by other code than the program's, and compared as printed. Of the lines
+//! outside of tables those of starved and unstable cells, of servers within noise and of answers' sizes are; shares of failed requests, rounds
+//! that are missing and the notes are not, whose words tests/verdicts.rs and the snapshots of tests/report.rs hold.
+//! Figures of probes are read again from what they printed. Those of generators are not: their raw rounds begin with what was
+//! read, whose reading `run/external/output.rs` tests.
 //!
 //! What is no figure, or is checked elsewhere, stands in [`NO_FIGURES`] and [`WORDS`] with its reason. A table or
 //! measure that is in neither list and that nobody computes here fails the test.
@@ -19,6 +23,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use bench::results::{Results, stats};
+use regex::Regex;
 use serde_json::Value;
 
 use markdown::{Table, number};
@@ -178,13 +183,21 @@ impl Compare<'_> {
     }
 }
 
-/// The figures of probes are read again from what each printed.
+/// The figures of probes are read again from what each printed, by its patterns.
 fn of_probes(results: &Value, table: &Table, mut compare: Compare<'_>) {
     let probes = results["probes"].as_array().expect("probes");
-    let figures = probes.iter().flat_map(|probe| probe["figures"].as_array().expect("figures"));
-    for (row, figure) in table.rows.iter().zip(figures) {
+    let figures = probes.iter().flat_map(|probe| {
+        let figures = probe["figures"].as_array().expect("figures");
+        figures.iter().map(move |figure| (probe, figure))
+    });
+    for (row, (probe, figure)) in table.rows.iter().zip(figures) {
         assert_eq!(row[2], figure["name"].as_str().expect("a name"));
-        compare.is(&row[3], figure["value"].as_f64(), &row[2]);
+        let pattern = Regex::new(figure["pattern"].as_str().expect("a pattern")).expect("a pattern");
+        let printed = probe["output"].as_str().filter(|_| probe["status"] == "measured");
+        let found = printed.and_then(|printed| pattern.captures(printed)?.get(1));
+        let value = found.and_then(|found| found.as_str().replace(',', "").parse().ok());
+        assert_eq!(figure["value"].as_f64(), value, "{}: {}", compare.place, row[2]);
+        compare.is(&row[3], value, &row[2]);
     }
 }
 
@@ -467,6 +480,8 @@ fn of_line(section: &Section<'_>, line: &str, report: &str) -> usize {
             assert!(rest.starts_with("req/s over "), "{report}: nobody computes: {line}");
             compare(name, printed, &|cell| figure(cell, "spread of the rate"));
         }
+    } else if let Some(servers) = line.strip_prefix("Answered, before the windows: ") {
+        return section.answers(servers);
     } else if let Some((_, columns)) =
         line.strip_prefix("Within noise of each other in rate").and_then(|l| l.split_once(": "))
     {

@@ -759,9 +759,10 @@ fn the_figures_of_a_command_are_its_own_and_its_cost_is_read_from_outside() {
 #[test]
 fn a_command_is_judged_by_what_it_says_and_what_it_cannot_have_meant() {
     type Bend = fn(&mut ExternalRun);
-    let cases: [(Bend, Verdict, &str); 9] = [
+    let cases: [(Bend, Verdict, &str); 10] = [
         (|run| run.ok = None, Verdict::Failed, "its output has no count of ok responses"),
         (|run| run.ok = Some(0), Verdict::Failed, "no ok response"),
+        (|run| run.requests_per_second = None, Verdict::Failed, "its output has no rate"),
         (
             |run| (run.ok, run.failed) = (Some(0), Some(70_000)),
             Verdict::Failed,
@@ -787,7 +788,7 @@ fn a_command_is_judged_by_what_it_says_and_what_it_cannot_have_meant() {
             Verdict::Tainted,
             "1\u{202f}800 of 1\u{202f}501\u{202f}800 requests failed (0.12 %)",
         ),
-        // A rate that has the failures in it is that of a tainted cell.
+        // A rate that has the failures in it is believed.
         (
             |run| (run.ok, run.failed) = (Some(300_000), Some(200_000)),
             Verdict::Tainted,
@@ -800,6 +801,23 @@ fn a_command_is_judged_by_what_it_says_and_what_it_cannot_have_meant() {
         assert_eq!(summary.verdict, verdict, "{reason}: {:?}", summary.reasons);
         assert!(summary.reasons[0].contains(reason), "{:?}", summary.reasons);
     }
+    // What failed is in no rate: it is taken out of one that has it in it, few or many, and of no other.
+    for (ok, failed, stated, rate) in [
+        (300_000, 200_000, 50_000.0, 30_000.0),
+        (490_000, 10_000, 50_000.0, 49_000.0),
+        (490_000, 10_000, 49_000.0, 49_000.0),
+        (500_000, 50_000, 54_450.0, 49_500.0),
+        (300_000, 200_000, 30_000.0, 30_000.0),
+        (499_999, 1, 49_999.9, 49_999.9),
+    ] {
+        let bend = |run: &mut ExternalRun| {
+            (run.ok, run.failed, run.requests_per_second) = (Some(ok), Some(failed), Some(stated));
+        };
+        let told = by_command(bend).requests_per_second.expect("a rate");
+        assert!((told - rate).abs() < 1e-6 * rate, "{ok} ok, {failed} failed, {stated}: {told}");
+    }
+    let neither = by_command(|run| (run.ok, run.failed) = (Some(300_000), Some(100_000)));
+    assert_eq!(neither.verdict, Verdict::Failed, "{:?}", neither.reasons);
     // A window that took longer than asked for, as long as the process lived, is still one.
     let late = by_command(|run| (run.wall_s, run.requests_per_second) = (11.0, Some(46_000.0)));
     assert_eq!(late.verdict, Verdict::Valid, "{:?}", late.reasons);

@@ -16,9 +16,10 @@ use super::marks::{self, Candidate, Figure, Mark, SetupTime};
 use super::text::{self, MISSING};
 use crate::results::external;
 use crate::results::stats::{self, percentile_key};
+use crate::results::verdict::used_rounds;
 use crate::results::{
-    Bound, CellKey, CellRecord, CellStatus, EffectiveConcurrency, Measurement, Median, Protocol, Results,
-    Resumption, SectionKind, SectionRecord, ServerRecord, Summary, Verdict,
+    Bound, CellKey, CellRecord, EffectiveConcurrency, Measurement, Median, Protocol, Results, Resumption,
+    SectionKind, SectionRecord, ServerRecord, Summary, Verdict,
 };
 use crate::units::group_thousands;
 
@@ -535,9 +536,9 @@ fn columns(section: &SectionRecord, protocols: &[Protocol]) -> Vec<Column> {
 
 /// CPU time per request by the scheduler's clock in µs, where it differs from the figure of the table.
 pub(super) fn other_clock(cell: &CellRecord) -> Option<f64> {
-    let samples = cell.rounds.iter().filter_map(|round| round.server.as_ref());
-    let finer: Vec<f64> = samples.filter_map(|sample| sample.cpu_us_per_request_schedstat).collect();
-    stats::median(&finer).filter(|_| cell.summary.rounds_measured > 0)
+    let rounds = used_rounds(cell).into_iter();
+    let finer = rounds.filter_map(|round| round.server.as_ref()?.cpu_us_per_request_schedstat);
+    stats::median(&finer.collect::<Vec<_>>())
 }
 
 /// What the server allowed on a connection.
@@ -554,15 +555,14 @@ fn streams(allowed: EffectiveConcurrency) -> String {
 /// A count of one measurement.
 type Count = fn(&Measurement) -> u64;
 
-/// A count over the measured rounds of a cell; `None` without one.
+/// A count over the rounds that figures of a cell are taken from; `None` without one.
 pub(super) fn sum(cell: &CellRecord, count: Count) -> Option<u64> {
     measured(cell).map(count).reduce(u64::saturating_add)
 }
 
-/// The measurements of a cell's rounds.
+/// The measurements that figures of a cell are taken from.
 fn measured(cell: &CellRecord) -> impl Iterator<Item = &Measurement> {
-    let rounds = cell.rounds.iter().filter(|round| round.status == CellStatus::Measured);
-    rounds.filter_map(|round| round.measurement.as_ref())
+    used_rounds(cell).into_iter().filter_map(|round| round.measurement.as_ref())
 }
 
 /// Connections of the window that took the place of one that ended; over the whole life in files that

@@ -5,7 +5,7 @@ use super::grid::{self, sum};
 use super::quic::Health;
 use super::text::{self, code, escape};
 use super::tools;
-use crate::results::verdict::phase_name;
+use crate::results::verdict::{phase_name, used_rounds};
 use crate::results::{
     CellRecord, ExternalRun, FindingLevel, Measurement, Results, RoundRecord, ServerRecord, Stall,
     StartRecord, Verdict, stats,
@@ -142,7 +142,7 @@ fn observations(cell: &CellRecord) -> Vec<String> {
     }
     let rounds = || cell.rounds.iter().filter_map(|round| Some((round, round.measurement.as_ref()?)));
     let external: Vec<&ExternalRun> =
-        cell.rounds.iter().filter_map(|round| round.external.as_ref()).collect();
+        used_rounds(cell).into_iter().filter_map(|round| round.external.as_ref()).collect();
     let sum = |count| sum(cell, count).unwrap_or(0);
     let mut notes = Vec::new();
     notes.extend(tools::beyond_offered(&external, stats::offered(cell)));

@@ -2,7 +2,7 @@
 
 use super::grid;
 use super::text::{self, MISSING, Side, escape, table};
-use crate::results::{CellStatus, Results, RoundRecord, SectionRecord, histogram, stats};
+use crate::results::{CellStatus, Results, RoundRecord, SectionRecord, external, histogram, stats};
 use crate::units::group_thousands;
 
 /// The tables, as Markdown under a heading of their own; nothing for a run without rounds.
@@ -49,7 +49,7 @@ fn row(name: &str, round: &RoundRecord) -> Vec<String> {
         escape(name),
         round.round.to_string(),
         (round.session + 1).to_string(),
-        show(m.map_or_else(|| said?.requests_per_second, |m| m.requests_per_second), text::rate),
+        show(m.map_or_else(|| external::rate(said?), |m| m.requests_per_second), text::rate),
         show(latency(50.0), text::millis),
         show(latency(90.0), text::millis),
         show(latency(99.0), text::millis),

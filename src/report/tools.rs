@@ -3,7 +3,7 @@
 use super::quoted;
 use super::text::{self, MISSING, Side, code, escape, table};
 use crate::results::{
-    CellStatus, ExternalRun, GateOutcome, GateRecord, ProbeRecord, Results, ServerRecord, stats,
+    CellStatus, ExternalRun, GateOutcome, GateRecord, ProbeRecord, Results, ServerRecord, external, stats,
 };
 
 /// A line, and the last lines of the log that belongs to it.
@@ -96,7 +96,7 @@ fn gate_line<'a>(server: &ServerRecord, gate: &'a GateRecord) -> Told<'a> {
 
 /// What does not fit together in the figures of a generator, by its own account.
 pub(super) fn beyond_offered(runs: &[&ExternalRun], offered: f64) -> Option<String> {
-    let in_flight = |run: &&ExternalRun| stats::little_law(run.requests_per_second?, run.latency_mean_us?);
+    let in_flight = |run: &&ExternalRun| stats::little_law(external::rate(run)?, run.latency_mean_us?);
     let in_flight = stats::median(&runs.iter().filter_map(in_flight).collect::<Vec<_>>())?;
     (in_flight > offered * BEYOND).then(|| {
         format!(

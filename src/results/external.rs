@@ -2,7 +2,7 @@
 //! outside and from its own output. Pure; `docs/methodology.md`, "Comparing generators", is its prose.
 
 use super::stats::{self, Figures, median, percentile_key, percentiles, spread};
-use super::verdict::{self, TAINTED_ABOVE};
+use super::verdict;
 use super::{CellRecord, ExternalRun, RoundRecord, SectionKind, ServerSample, Settings, Summary, Verdict};
 use crate::units::group_thousands;
 
@@ -37,6 +37,20 @@ pub fn cpu_spread(cell: &CellRecord) -> Option<f64> {
     spread(&runs.filter_map(|(_, run)| cpu_us_per_request(run)).collect::<Vec<_>>())
 }
 
+/// Ok responses per second, by the rate that a generator states: requests that failed are in the rates of some
+/// (`wrk`, `h2load`, `oha`, `shb`), and are taken out of them. `None` when it states none, or one that its counts do not
+/// make in any time between the one asked for and its whole life.
+pub fn rate(run: &ExternalRun) -> Option<f64> {
+    let (ok, stated) = (run.ok? as f64, run.requests_per_second?);
+    let (least, most) = (stated * run.asked_s, stated * run.wall_s.max(run.asked_s));
+    let agrees = |n: &f64| least <= n * (1.0 + DISAGREEMENT) && most >= n * (1.0 - DISAGREEMENT);
+    let all = ok + run.failed.unwrap_or(0) as f64;
+    // Where both could be meant, it is the one that takes nearer to the time asked for: the first of equals.
+    let off = |n: &f64| (n - least).abs();
+    let meant = [ok, all].into_iter().filter(agrees).min_by(|a, b| off(a).total_cmp(&off(b)))?;
+    (meant > 0.0).then(|| stated * (ok / meant))
+}
+
 /// What cannot be true of a run's own figures, or is missing of what every figure needs.
 pub(super) fn contradiction(run: &ExternalRun) -> Option<String> {
     let Some(ok) = run.ok else { return Some("its output has no count of ok responses".into()) };
@@ -45,26 +59,18 @@ pub(super) fn contradiction(run: &ExternalRun) -> Option<String> {
         let failed = failed.map_or_else(String::new, |n| format!(": {} requests failed", group_thousands(n)));
         return Some(format!("no ok response{failed}"));
     }
-    let own = [run.requests_per_second, run.latency_mean_us, run.latency_max_us];
-    let own = own.into_iter().flatten().chain(run.latency_us.values().copied());
+    let Some(stated) = run.requests_per_second else { return Some("its output has no rate".into()) };
+    let own = [run.latency_mean_us, run.latency_max_us].into_iter().flatten();
+    let own = own.chain([stated]).chain(run.latency_us.values().copied());
     if own.into_iter().any(|figure| !figure.is_finite() || figure < 0.0) {
         return Some("a rate or latency is negative or not a number".into());
     }
-    let counted = ok as f64;
-    let rate = run.requests_per_second?;
-    // Its own window lies between the one asked for and its whole life.
-    let (least, most) = (rate * run.asked_s, rate * run.wall_s.max(run.asked_s));
-    let agrees = |n: f64| least <= n * (1.0 + DISAGREEMENT) && most >= n * (1.0 - DISAGREEMENT);
-    // Requests that failed are in some generators' rates; then the cell is tainted.
-    let failed = run.failed.unwrap_or(0) as f64;
-    let tainted = failed > TAINTED_ABOVE * (counted + failed);
-    let agreed = agrees(counted) || (tainted && agrees(counted + failed));
-    (!agreed).then(|| {
+    rate(run).is_none().then(|| {
         format!(
             "it counts {} ok responses, and its rate of {} makes {} in {} s: one of the two counts something else",
             group_thousands(ok),
-            group_thousands(rate as u64),
-            group_thousands(least as u64),
+            group_thousands(stated as u64),
+            group_thousands((stated * run.asked_s) as u64),
             run.asked_s
         )
     })
@@ -87,14 +93,14 @@ fn figures(cell: &CellRecord, rounds: &[(&RoundRecord, &ExternalRun)], settings:
         let used = sample.cpu_user_us.saturating_add(sample.cpu_system_us);
         share(used, run, settings.server_cpus.len() as f64)
     });
-    let rates = figure(&|run| run.requests_per_second);
+    let rates = figure(&rate);
     let cpu = server(&|sample| sample.cpu_us_per_request);
     let mut figures = Figures {
         requests_per_second: median(&rates),
         spread: spread(&rates),
         latency_mean_us: median(&figure(&|run| run.latency_mean_us)),
         latency_max_us: figure(&|run| run.latency_max_us).into_iter().reduce(f64::max),
-        in_flight: median(&figure(&|run| stats::little_law(run.requests_per_second?, run.latency_mean_us?))),
+        in_flight: median(&figure(&|run| stats::little_law(rate(run)?, run.latency_mean_us?))),
         server_cpu_us_per_request: median(&cpu),
         server_cpu_spread: spread(&cpu),
         server_peak_rss_kib: samples().map(|sample| sample.peak_rss_kib).max(),
@@ -122,10 +128,5 @@ fn tainted(rounds: &[(&RoundRecord, &ExternalRun)]) -> Option<(Verdict, String)>
         rounds.iter().filter_map(|(_, run)| count(run)).fold(0u64, u64::saturating_add)
     };
     let failed = sum(|run| run.failed);
-    let all = sum(|run| run.ok).saturating_add(failed);
-    let share = failed as f64 / all as f64;
-    (all > 0 && share > TAINTED_ABOVE).then(|| {
-        let (failed, all) = (group_thousands(failed), group_thousands(all));
-        (Verdict::Tainted, format!("{failed} of {all} requests failed ({:.2} %)", share * 100.0))
-    })
+    Some((Verdict::Tainted, verdict::too_many_failed(failed, sum(|run| run.ok))?))
 }

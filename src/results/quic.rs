@@ -1,10 +1,11 @@
 //! Owns what is said of QUIC's health: sums over the measured rounds of a cell, and when they
 //! speak against its figures. Pure.
 
-use super::{CellRecord, CellStatus, QuicHealth};
+use super::verdict::used_rounds;
+use super::{CellRecord, QuicHealth};
 use crate::units::group_thousands;
 
-/// Sums over the measured rounds of a cell.
+/// Sums over the rounds that figures of a cell are taken from.
 #[derive(Clone, Copy, PartialEq, Default, Debug)]
 pub(crate) struct Health {
     /// UDP datagrams the generator sent.
@@ -32,12 +33,12 @@ pub(crate) struct Health {
 impl Health {
     /// Of a cell; `None` without a measurement over QUIC.
     pub(crate) fn of(cell: &CellRecord) -> Option<Self> {
-        let rounds = || cell.rounds.iter().filter(|round| round.status == CellStatus::Measured);
-        let measured = || rounds().filter_map(|round| round.measurement.as_ref()?.quic.as_ref());
+        let rounds = used_rounds(cell);
+        let measured = || rounds.iter().filter_map(|round| round.measurement.as_ref()?.quic.as_ref());
         measured().next()?;
         let sum = |count: fn(&QuicHealth) -> u64| measured().map(count).fold(0u64, u64::saturating_add);
         let each = |what: fn(&QuicHealth) -> u64, of: fn(&QuicHealth) -> u64| per(sum(what), sum(of));
-        let server = rounds().filter_map(|round| round.server.as_ref()?.udp_drops);
+        let server = rounds.iter().filter_map(|round| round.server.as_ref()?.udp_drops);
         Some(Self {
             datagrams_sent: sum(|h| h.datagrams_sent),
             packets_lost: sum(|h| h.packets_lost),

@@ -137,7 +137,7 @@ pub fn of_rounds(cell: &CellRecord) -> Vec<RoundFigures> {
         let percentile = |p| run.latency_us.get(&percentile_key(p)).copied();
         RoundFigures {
             round: round.round,
-            requests_per_second: run.requests_per_second,
+            requests_per_second: external::rate(run),
             p50_us: percentile(50.0),
             p99_us: percentile(99.0),
             server_cpu_us_per_request: round.server.as_ref().and_then(|s| s.cpu_us_per_request),

@@ -17,7 +17,7 @@ const SERVER_AT_LIMIT: f64 = 0.9;
 /// A generator thread at or above this share of its time is at its limit.
 const GENERATOR_AT_LIMIT: f64 = 0.95;
 /// Share of requests that may fail before the figures of the others are doubted.
-pub(super) const TAINTED_ABOVE: f64 = 0.001;
+const TAINTED_ABOVE: f64 = 0.001;
 /// Requests for each that is offered, below which the end of a counted window weighs too much.
 const TAIL_SHARE: f64 = 20.0;
 /// A window this much shorter or longer than asked for was not the window.
@@ -49,6 +49,31 @@ pub(super) fn external_rounds(cell: &CellRecord) -> Vec<(&RoundRecord, &External
     cell.rounds.iter().filter_map(usable).collect()
 }
 
+/// The rounds that figures of a cell are taken from, whoever drove it, in order.
+pub fn used_rounds(cell: &CellRecord) -> Vec<&RoundRecord> {
+    if cell.generator.is_some() {
+        return external_rounds(cell).into_iter().map(|(round, _)| round).collect();
+    }
+    usable_rounds(cell).into_iter().map(|of| of.round).collect()
+}
+
+/// The other rounds: what each came to, and why.
+pub fn lost_rounds(cell: &CellRecord) -> Vec<(&RoundRecord, Verdict, String)> {
+    let outcomes = || cell.rounds.iter().map(|round| (round, outcome(round, cell)));
+    let spoiled = outcomes().find_map(|(round, outcome)| match outcome {
+        Outcome::Lost { verdict, spoils_cell: true, .. } => Some((round.round, verdict)),
+        _ => None,
+    });
+    let lost = |(round, outcome)| match (outcome, spoiled) {
+        (Outcome::Lost { verdict, reason, .. }, _) => Some((round, verdict, reason)),
+        (Outcome::Usable(_), Some((by, verdict))) => {
+            Some((round, verdict, format!("no round of the cell is believed after round {by}")))
+        }
+        (Outcome::Usable(_) | Outcome::External(_), _) => None,
+    };
+    outcomes().filter_map(lost).collect()
+}
+
 /// Completes a summary: `figures` were taken from `rounds`, the result of [`usable_rounds`].
 pub(super) fn judge(
     cell: &CellRecord,
@@ -61,7 +86,8 @@ pub(super) fn judge(
     let bound_reason = plateau::reason(cell, bound, &figures, rounds);
     let mut findings = Vec::new();
     if !rounds.is_empty() {
-        findings.extend(tainted(rounds));
+        let measurements: Vec<&Measurement> = rounds.iter().map(|round| round.measurement).collect();
+        findings.extend(tainted(&measurements).map(|reason| (Verdict::Tainted, reason)));
         findings.extend(generator_bound(&figures, bound));
         findings.extend(starved(cell, kind, &figures));
         findings.extend(unstable(&figures, rounds.len(), settings));
@@ -329,9 +355,10 @@ fn missing_rounds(cell: &CellRecord, usable: usize, asked: u32) -> Option<String
     Some(format!("{usable} of {asked} rounds; {why}"))
 }
 
-fn tainted(rounds: &[Measured<'_>]) -> Option<(Verdict, String)> {
+/// Why the figures of these measurements are doubted: more failed in them than may.
+pub fn tainted(measurements: &[&Measurement]) -> Option<String> {
     let sum = |count: fn(&Measurement) -> u64| {
-        rounds.iter().fold(0u64, |total, r| total.saturating_add(count(r.measurement)))
+        measurements.iter().fold(0u64, |total, m| total.saturating_add(count(m)))
     };
     // Errors that ended no request count as well: a server that breaks the framing after each answer
     // is not to be believed. Failed connections of all stages are in no window's errors.
@@ -339,13 +366,9 @@ fn tainted(rounds: &[Measured<'_>]) -> Option<(Verdict, String)> {
         let errors = m.errors.iter().fold(0u64, |total, error| total.saturating_add(error.count));
         errors.max(m.requests.failed.saturating_add(m.connection.failed))
     });
-    let all = sum(|m| m.requests.ok).saturating_add(failed);
-    let share = failed as f64 / all as f64;
-    if all == 0 || share <= TAINTED_ABOVE {
-        return None;
-    }
+    let reason = too_many_failed(failed, sum(|m| m.requests.ok))?;
     let mut by_kind: BTreeMap<(Phase, &str), u64> = BTreeMap::new();
-    for error in rounds.iter().flat_map(|r| &r.measurement.errors) {
+    for error in measurements.iter().flat_map(|m| &m.errors) {
         let count = by_kind.entry((error.phase, &error.kind)).or_default();
         *count = count.saturating_add(error.count);
     }
@@ -360,14 +383,17 @@ fn tainted(rounds: &[Measured<'_>]) -> Option<(Verdict, String)> {
         })
         .collect();
     errors.sort_by_key(|e| std::cmp::Reverse(e.count));
-    let reason = format!(
-        "{} of {} requests failed ({:.2} %){}",
-        group_thousands(failed),
-        group_thousands(all),
-        share * 100.0,
-        errors_in_words(&errors)
-    );
-    Some((Verdict::Tainted, reason))
+    Some(format!("{reason}{}", errors_in_words(&errors)))
+}
+
+/// `12 of 1 000 requests failed (1.20 %)`, when that is more than may be.
+pub(super) fn too_many_failed(failed: u64, ok: u64) -> Option<String> {
+    let all = ok.saturating_add(failed);
+    let share = failed as f64 / all as f64;
+    (all > 0 && share > TAINTED_ABOVE).then(|| {
+        let (failed, all) = (group_thousands(failed), group_thousands(all));
+        format!("{failed} of {all} requests failed ({:.2} %)", share * 100.0)
+    })
 }
 
 /// `: 12 × unexpected status, 3 × read ECONNRESET`, the most frequent three.

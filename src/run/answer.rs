@@ -19,50 +19,57 @@ pub(crate) struct Looked {
     pub(crate) expect: Expect,
 }
 
-/// Judges two answers to the same request. Those of the window are compared with their bytes, when both have
-/// the same.
+/// Judges two answers to the same request, for one that is wrong now and then is wrong. Those of the window are
+/// compared with their bytes, when both have the same.
 pub(crate) fn judge(first: &ResponseSample, second: &ResponseSample, expected: &Expected) -> Looked {
-    let codings = codings(first);
-    let encoded = STANDARD.decode(&first.body).unwrap_or_default();
-    let repeats = !first.truncated && (first.status, &first.body) == (second.status, &second.body);
-    let mut answer = Answer {
-        status: first.status,
-        fields: first.fields.clone(),
-        encoding: if codings.is_empty() { IDENTITY.into() } else { codings.join(", ") },
-        encoded_bytes: encoded.len() as u64,
-        body_bytes: None,
-        problem: None,
-        repeats,
-    };
-    let body = match (first.truncated, codings.is_empty()) {
-        // Of the beginning of a body nothing can be said; the window counts its bytes.
-        (true, true) => None,
-        (true, false) => {
-            answer.problem = Some(format!(
-                "the body is longer than the {} bytes that are kept of it to be decoded; ask for a smaller one",
-                encoded.len()
-            ));
-            None
+    let told = |sample: &ResponseSample| (sample.status, codings(sample), sample.body.clone());
+    let repeats = !first.truncated && !second.truncated && told(first) == told(second);
+    let mut answer = one(first, expected);
+    if !repeats && answer.problem.is_none() {
+        let other = one(second, expected);
+        // What is recorded is the answer that the problem is about.
+        if other.problem.is_some() {
+            answer = other;
         }
-        (false, _) => match decoded(encoded, &codings) {
-            Ok(body) => Some(body),
-            Err(problem) => {
-                answer.problem = Some(problem);
-                None
-            }
-        },
-    };
-    answer.body_bytes = body.as_ref().map(|body| body.len() as u64);
-    answer.problem = answer
-        .problem
-        .or_else(|| wrong_status(first.status, expected))
-        .or_else(|| wrong_body(body.as_deref()?, &answer.encoding, expected));
-    let expect = match (repeats, codings.is_empty()) {
+    }
+    answer.repeats = repeats;
+    let uncoded = [first, second].iter().all(|sample| codings(sample).is_empty());
+    let expect = match (repeats, uncoded) {
         (true, _) => Expect { status: expected.status, body: Some(first.body.clone()), length: None },
         (false, true) => super::plan::expect(expected),
         (false, false) => Expect { status: expected.status, body: None, length: None },
     };
     Looked { answer, expect }
+}
+
+/// One answer by itself.
+fn one(sample: &ResponseSample, expected: &Expected) -> Answer {
+    let codings = codings(sample);
+    let encoded = STANDARD.decode(&sample.body).unwrap_or_default();
+    let mut answer = Answer {
+        status: sample.status,
+        fields: sample.fields.clone(),
+        encoding: if codings.is_empty() { IDENTITY.into() } else { codings.join(", ") },
+        encoded_bytes: encoded.len() as u64,
+        body_bytes: None,
+        problem: None,
+        repeats: false,
+    };
+    let body = match (sample.truncated, codings.is_empty()) {
+        // Of the beginning of a body nothing can be said; the window counts its bytes.
+        (true, true) => Ok(None),
+        (true, false) => Err(format!(
+            "the body is longer than the {} bytes that are kept of it to be decoded; ask for a smaller one",
+            encoded.len()
+        )),
+        (false, _) => decoded(encoded, &codings).map(Some),
+    };
+    let (body, undecoded) = body.map_or_else(|problem| (None, Some(problem)), |body| (body, None));
+    answer.body_bytes = body.as_ref().map(|body| body.len() as u64);
+    answer.problem = undecoded
+        .or_else(|| wrong_status(sample.status, expected))
+        .or_else(|| wrong_body(body.as_deref()?, &answer.encoding, expected));
+    answer
 }
 
 /// The content codings of a response in the order they were applied, in lower case (RFC 9110 §8.4).
@@ -86,32 +93,46 @@ fn decoded(mut body: Vec<u8>, codings: &[String]) -> Result<Vec<u8>, String> {
         return Err(format!("{} content codings upon each other, more than {MOST_CODINGS}", codings.len()));
     }
     for coding in codings.iter().rev() {
-        body = match coding.as_str() {
-            "gzip" | "x-gzip" => bounded(flate2::read::MultiGzDecoder::new(&body[..]), coding),
-            "deflate" => bounded(flate2::read::ZlibDecoder::new(&body[..]), coding),
-            "br" => bounded(brotli_decompressor::Decompressor::new(&body[..], BROTLI_BUFFER), coding),
-            "zstd" => zstd(&body),
+        body = without(coding, &body)?;
+    }
+    Ok(body)
+}
+
+/// Takes one coding off, all of it: whatever follows its end is no part of the body, and not to be there.
+fn without(coding: &str, mut input: &[u8]) -> Result<Vec<u8>, String> {
+    let mut body = Vec::new();
+    loop {
+        // Each of the decoders leaves what it did not need in `input`.
+        let (part, another): (_, &[u8]) = match coding {
+            "gzip" | "x-gzip" => (bounded(flate2::bufread::GzDecoder::new(&mut input), coding)?, GZIP_MEMBER),
+            "deflate" => (bounded(flate2::bufread::ZlibDecoder::new(&mut input), coding)?, &[]),
+            "br" => {
+                let decoder = brotli_decompressor::Decompressor::new(&mut input, BROTLI_BUFFER);
+                (bounded(decoder, coding)?, &[])
+            }
+            "zstd" => {
+                let decoder = ruzstd::decoding::StreamingDecoder::new(&mut input);
+                let decoder = decoder.map_err(|error| undecodable(coding, &error))?;
+                (bounded(decoder, coding)?, ZSTD_FRAME)
+            }
             unknown => {
                 return Err(format!(
                     "the content coding `{unknown}` is not known (gzip, deflate, br, zstd are): the body cannot be \
                      checked"
                 ));
             }
-        }?;
+        };
+        body.extend(part);
+        check_bound(body.len(), coding)?;
+        // Several gzip members (RFC 1952 §2.2) or zstd frames (RFC 8878 §3) are one body.
+        if another.is_empty() || !input.starts_with(another) {
+            break;
+        }
     }
-    Ok(body)
-}
-
-/// A zstd body is one frame or several (RFC 8878 §3).
-fn zstd(mut input: &[u8]) -> Result<Vec<u8>, String> {
-    let mut body = Vec::new();
-    while !input.is_empty() {
-        let decoder = ruzstd::decoding::StreamingDecoder::new(&mut input);
-        let decoder = decoder.map_err(|error| undecodable("zstd", &error))?;
-        body.extend(bounded(decoder, "zstd")?);
-        check_bound(body.len(), "zstd")?;
+    match input.len() {
+        0 => Ok(body),
+        n => Err(format!("the body goes on after the end of its {coding} coding, by {n} bytes")),
     }
-    Ok(body)
 }
 
 /// Reads a decoder to its end, but not further than the bound.
@@ -171,7 +192,12 @@ const IDENTITY: &str = "identity";
 const MOST_DECODED: usize = 64 << 20;
 /// Codings upon each other; one is the rule, and each costs a whole pass.
 const MOST_CODINGS: usize = 4;
-const BROTLI_BUFFER: usize = 4096;
+/// A byte at a time, so that the decoder takes none from behind the end.
+const BROTLI_BUFFER: usize = 1;
+/// What a gzip member begins with (RFC 1952 §2.3.1).
+const GZIP_MEMBER: &[u8] = &[0x1f, 0x8b];
+/// What a zstd frame begins with (RFC 8878 §3.1.1).
+const ZSTD_FRAME: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 
 #[cfg(test)]
 mod tests {
@@ -310,6 +336,52 @@ mod tests {
                 problem(&sample(200, coding, &body[..body.len() - 2]), &expected()).is_some(),
                 "{coding}"
             );
+        }
+    }
+
+    #[test]
+    fn nothing_follows_the_end_of_a_coding() {
+        for (coding, body) in [
+            ("gzip", gzip(&text())),
+            ("x-gzip", [gzip(&text()[..14]), gzip(&text()[14..])].concat()),
+            ("deflate", zlib(&text())),
+            ("br", brotli()),
+            ("zstd", zstd(&text())),
+        ] {
+            for more in [&b"\0"[..], b"<!-- more -->", &[b'x'; 5000]] {
+                let message =
+                    format!("the body goes on after the end of its {coding} coding, by {} bytes", more.len());
+                let longer = [&body, more].concat();
+                assert_eq!(problem(&sample(200, coding, &longer), &expected()), Some(message));
+            }
+        }
+    }
+
+    /// A problem of either answer is one, and what is recorded is the answer that has it.
+    #[test]
+    fn both_answers_are_judged() {
+        let good = sample(200, "gzip", &gzip(&text()));
+        let uncoded = format!("the body is {} bytes, expected 112", gzip(&text()).len());
+        for (bad, message) in [
+            (
+                sample(200, "gzip", &gzip(&text()[..90])),
+                "the body, after gzip is taken off, is 90 bytes, expected 112",
+            ),
+            (sample(503, "gzip", &gzip(&text())), "the status is 503, expected 200"),
+            // The same bytes by another name.
+            (sample(200, "", &gzip(&text())), &uncoded),
+        ] {
+            for (first, second) in [(&good, &bad), (&bad, &good)] {
+                let answer = judge(first, second, &expected()).answer;
+                assert_eq!((answer.problem.as_deref(), answer.repeats), (Some(message), false));
+                assert_eq!((answer.status, &answer.fields), (bad.status, &bad.fields));
+            }
+        }
+        let plain = sample(200, "", &text());
+        for (first, second) in [(&good, &plain), (&plain, &good)] {
+            let looked = judge(first, second, &expected());
+            assert_eq!((looked.answer.problem, looked.answer.repeats), (None, false));
+            assert_eq!(looked.expect, Expect { status: Some(200), body: None, length: None });
         }
     }
 

@@ -11,7 +11,7 @@ use super::probe::{self, Answer};
 use super::schedule::{Start, Visit};
 use super::{RunError, external, tools};
 use crate::load::plan::{Limit, LoadPlan};
-use crate::results::GateRecord;
+use crate::results::{GateRecord, verdict};
 use crate::sampler::{self, TreeSampler};
 use crate::scenario::{GeneratorSpec, Scenario};
 use crate::server::{self, Host, Ports, Probe, Running, ServerError, Stopped};
@@ -77,10 +77,7 @@ impl Machinery<'_> {
             let plan = LoadPlan { limit: Limit::DurationNs(warmup.as_nanos()), ..plan.clone() };
             let mut own = Generator::spawn(self.generator, &plan, self.halt).map_err(Ending::Failed)?;
             let warmed = cell::watch(&mut own, &mut probe::Unsampled, allowed(&plan), run.drain);
-            // Whatever else became of the warm-up, the generator will meet it as well.
-            if let Ending::Cut(reason) = warmed.ending {
-                return Err(Ending::Cut(reason));
-            }
+            after_warmup(warmed)?;
         }
         let opening = server.sampler.snapshot();
         let (ran, external) = external::run(spec, &plan, allowed(&plan), self.host, self.halt)?;
@@ -120,6 +117,24 @@ impl Machinery<'_> {
         self.stop(live);
         Ok(record)
     }
+}
+
+/// No generator but this tool's own checks answers, so what its warm-up met holds for the cell.
+///
+/// # Errors
+/// The end of a cell whose warm-up failed, or had too many requests that did.
+fn after_warmup(warmed: Watched) -> Result<(), Ending> {
+    let measurement = warmed.measurement.as_deref();
+    let reason = match warmed.ending {
+        Ending::Measured => measurement.and_then(|measurement| verdict::tainted(&[measurement])),
+        // That nothing was answered yet when a short warm-up was over speaks against nobody.
+        Ending::Failed(_) if measurement.is_some_and(|m| m.connection.opened > 0 && m.errors.is_empty()) => {
+            None
+        }
+        Ending::Failed(reason) => Some(reason),
+        ending @ (Ending::Cut(_) | Ending::Refused(_)) => return Err(ending),
+    };
+    reason.map_or(Ok(()), |reason| Err(Ending::Failed(format!("the warm-up before it failed: {reason}"))))
 }
 
 impl Stage for Machinery<'_> {
@@ -227,3 +242,57 @@ pub(crate) fn try_generator(
 
 /// Log lines kept with a failure.
 const LOG_LINES: usize = 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::{ErrorCount, Measurement, Phase};
+    use crate::run::fixture;
+
+    #[test]
+    fn a_generator_is_not_run_after_a_warmup_that_found_fault() {
+        let met = |ok: u64, failed: u64| {
+            let mut measurement = fixture::measurement(ok);
+            (measurement.requests.failed, measurement.connection.opened) = (failed, 1);
+            if failed > 0 {
+                measurement.errors = vec![ErrorCount {
+                    phase: Phase::Unexpected,
+                    kind: "body".into(),
+                    count: failed,
+                    requests: failed,
+                    example: None,
+                }];
+            }
+            measurement
+        };
+        let ended = |ending, measurement: Option<Measurement>| {
+            after_warmup(Watched { measurement: measurement.map(Box::new), ..Watched::without(ending) })
+        };
+        let failed = |reason: &str| Err(Ending::Failed(format!("the warm-up before it failed: {reason}")));
+        let none = || Ending::Failed("no response in the window was as expected: 9 x unexpected body".into());
+        for (ending, measurement, expected) in [
+            (Ending::Measured, Some(met(1000, 0)), Ok(())),
+            (Ending::Measured, Some(met(1000, 1)), Ok(())),
+            (
+                Ending::Measured,
+                Some(met(997, 3)),
+                failed("3 of 1\u{202f}000 requests failed (0.30 %): 3 × unexpected body"),
+            ),
+            (
+                none(),
+                Some(met(0, 9)),
+                failed("no response in the window was as expected: 9 x unexpected body"),
+            ),
+            (Ending::Failed("no response in the window was as expected".into()), Some(met(0, 0)), Ok(())),
+            (
+                Ending::Failed("the generator printed nonsense".into()),
+                None,
+                failed("the generator printed nonsense"),
+            ),
+            (Ending::Cut("SIGINT".into()), None, Err(Ending::Cut("SIGINT".into()))),
+            (Ending::Refused("no rings".into()), None, Err(Ending::Refused("no rings".into()))),
+        ] {
+            assert_eq!(ended(ending, measurement), expected);
+        }
+    }
+}

@@ -21,7 +21,8 @@ pub struct Tool<'a> {
     pub command: &'a [String],
     /// Working directory.
     pub dir: &'a str,
-    /// Environment added to that of this process, see `command` for what is taken out of it.
+    /// Environment added to that of this process, see `command` for what is taken out of it. Unless it has
+    /// `LC_ALL`, that is `C`.
     pub env: &'a BTreeMap<String, String>,
     /// CPUs it is pinned to; empty: unpinned.
     pub cpus: &'a [u32],
@@ -73,7 +74,10 @@ impl Tool<'_> {
     /// # Errors
     /// Why it could not be started; with `absent` when its program is not installed.
     pub fn run(&self, host: &Host, halted: &mut dyn FnMut() -> Option<String>) -> Result<Ran, ServerError> {
-        let plan = plan_plain(self.command, self.dir, self.env, self.cpus)?;
+        let mut env = self.env.clone();
+        // Its numbers are to be read: no comma in place of the point (setlocale(3)).
+        env.entry("LC_ALL".into()).or_insert_with(|| "C".into());
+        let plan = plan_plain(self.command, self.dir, &env, self.cpus)?;
         let (mut supervised, began) = Supervised::start(host, plan, self.name)?;
         let awaited = supervised.await_main(began + self.deadline, halted);
         let end = match &awaited {

@@ -167,14 +167,20 @@ fn probes() -> Vec<ProbeRecord> {
         reason: reason.map(String::from),
         log_tail: if status == CellStatus::Failed { vec!["unknown cipher".into()] } else { vec![] },
         took_s: Some(1.0),
-        output: "sign 41006.9\n".into(),
-        figures: ["signatures", "verifications"]
+        output: values.iter().zip(["sign", "verify"]).fold(
+            String::new(),
+            |output, (value, name)| match value {
+                Some(value) => format!("{output}{value} {name}\n"),
+                None => output,
+            },
+        ),
+        figures: [("signatures", "sign"), ("verifications", "verify")]
             .into_iter()
             .zip(values)
-            .map(|(name, value)| ProbeFigure {
+            .map(|((name, printed), value)| ProbeFigure {
                 name: name.into(),
                 unit: "1/s".into(),
-                pattern: r"(\S+) sign|verify".into(),
+                pattern: format!(r"(\S+) {printed}|never"),
                 value,
             })
             .collect(),

@@ -29,7 +29,8 @@ fn answered(mut cell: CellRecord, answer: &Answer) -> CellRecord {
     cell
 }
 
-/// A server that compresses, one that does not and failed twice, one that answers nonsense.
+/// A server that compresses, one that does not and failed twice, one that answers nonsense, one without an ok answer in a
+/// round that was measured, one with a round whose requests do not add up.
 pub(crate) fn compressed() -> Results {
     let mut nginx = with_rounds(cell("nginx", Protocol::H2, 10, 10), &[9_036.0, 10_247.0, 14_282.0], 900.0);
     nginx.rounds[2].measurement.as_mut().unwrap().requests.failed = 7;
@@ -47,14 +48,32 @@ pub(crate) fn compressed() -> Results {
     let mut odd = answered(odd, &wrong);
     odd.rounds[2].answer = Some(broken);
 
+    let mut part = with_rounds(cell("part", Protocol::H2, 10, 10), &[10_050.0, 0.0, 9_950.0], 9_900.0);
+    part.rounds[1].measurement.as_mut().unwrap().errors = vec![ErrorCount {
+        phase: Phase::Unexpected,
+        kind: "body".into(),
+        count: 9,
+        requests: 9,
+        example: None,
+    }];
+    let mut liar = with_rounds(cell("liar", Protocol::H2, 10, 10), &[99_000.0, 98_000.0, 97_000.0], 900.0);
+    liar.rounds[1].measurement.as_mut().unwrap().requests.started += 1;
+
     let mut results = empty();
     results.servers = vec![
         server("nginx", "nginx", "1.28"),
         server("caddy", "Caddy", "2.11"),
         server("odd", "Odd_one", "0"),
+        server("part", "Part", "0"),
+        server("liar", "Liar", "0"),
     ];
-    let cells =
-        vec![answered(nginx, &answer("gzip", 312)), answered(caddy, &answer("identity", 16_384)), odd];
+    let cells = vec![
+        answered(nginx, &answer("gzip", 312)),
+        answered(caddy, &answer("identity", 16_384)),
+        odd,
+        answered(part, &answer("identity", 16_384)),
+        answered(liar, &answer("identity", 16_384)),
+    ];
     let mut section = section("HTTP/2 over TLS, gzip", SectionKind::ClosedLoop, cells);
     section.headers = vec![field("Accept-Encoding", "gzip"), field("X-Odd", "`|<b>")];
     section.runs = true;

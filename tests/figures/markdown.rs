@@ -72,7 +72,7 @@ fn row(line: &str) -> Vec<String> {
 }
 
 /// Without what makes foreign text harmless.
-fn unescaped(text: &str) -> String {
+pub(crate) fn unescaped(text: &str) -> String {
     let mut out = String::new();
     let mut chars = text.chars();
     while let Some(c) = chars.next() {

@@ -4,7 +4,8 @@
 use super::{Column, Grid, Group, Row, Sheet, Shown, blank};
 use crate::report::marks::{self, Figure};
 use crate::report::text::{self, MISSING};
-use crate::results::{Answer, CellRecord, CellStatus, Measurement, RoundRecord, SectionKind, Verdict, stats};
+use crate::results::verdict::lost_rounds;
+use crate::results::{Answer, CellRecord, Measurement, RoundRecord, SectionKind, Verdict, stats};
 use crate::units::group_thousands;
 
 /// Every round of a sheet.
@@ -13,7 +14,7 @@ pub(in crate::report) struct Runs {
     pub rounds: Grid,
     /// A row a cell: its rates over the rounds.
     pub over: Grid,
-    /// Rounds without a measurement, and why.
+    /// Rounds that no figure is taken from, and why.
     pub missing: Vec<String>,
 }
 
@@ -27,9 +28,12 @@ pub(super) fn runs(sheet: &Sheet<'_>) -> Option<Runs> {
         for column in &sheet.columns {
             let Some(cell) = sheet.cell(*row, column) else { continue };
             let name = name(sheet, *row, column);
-            rounds.extend(cell.rounds.iter().map(|round| (name.clone(), of_round(sheet, cell, round))));
+            let lost = lost_rounds(cell);
+            let outcome = |round: &RoundRecord| lost.iter().find(|lost| lost.0.round == round.round);
+            let row = |round| of_round(sheet, cell, round, outcome(round).map(|lost| lost.1));
+            rounds.extend(cell.rounds.iter().map(|round| (name.clone(), row(round))));
             over.extend(summary(sheet, cell).map(|row| (name.clone(), row)));
-            missing.extend(why_missing(&name, cell));
+            missing.extend(why_missing(&name, cell, &lost));
         }
     }
     let grid = |header: &[&str], rows| Grid {
@@ -80,8 +84,9 @@ fn name(sheet: &Sheet<'_>, row: Row<'_>, column: &Column) -> String {
     }
 }
 
-fn of_round(sheet: &Sheet<'_>, cell: &CellRecord, round: &RoundRecord) -> Vec<Shown> {
-    let measured = measured(round);
+/// A row of figures, none of which a lost round has.
+fn of_round(sheet: &Sheet<'_>, cell: &CellRecord, round: &RoundRecord, lost: Option<Verdict>) -> Vec<Shown> {
+    let measured = round.measurement.as_ref().filter(|_| lost.is_none());
     let count = |count: fn(&Measurement) -> u64| {
         plain(measured.map_or_else(|| MISSING.into(), |m| group_thousands(count(m))))
     };
@@ -92,9 +97,9 @@ fn of_round(sheet: &Sheet<'_>, cell: &CellRecord, round: &RoundRecord) -> Vec<Sh
         plain(round.round.to_string()),
         plain(users(cell)),
         count(|m| m.requests.ok.saturating_add(m.requests.failed)),
-        match (measured, blank(verdict(round.status))) {
-            (None, Some(shows)) => plain(shows.into()),
-            _ => rated(sheet, cell, measured.and_then(|m| m.requests_per_second)),
+        match lost.and_then(blank) {
+            Some(shows) => plain(shows.into()),
+            None => rated(sheet, cell, measured.and_then(|m| m.requests_per_second)),
         },
         plain(round.answer.as_ref().map_or_else(|| MISSING.into(), |answer| text::escape(&answer.encoding))),
         agreed(&cipher),
@@ -104,9 +109,9 @@ fn of_round(sheet: &Sheet<'_>, cell: &CellRecord, round: &RoundRecord) -> Vec<Sh
     ]
 }
 
-/// The rates of a cell; `None` when no round has one.
+/// The rates of a cell over the rounds its figures are taken from; `None` when none has one.
 fn summary(sheet: &Sheet<'_>, cell: &CellRecord) -> Option<Vec<Shown>> {
-    let measured: Vec<&Measurement> = cell.rounds.iter().filter_map(measured).collect();
+    let measured: Vec<&Measurement> = super::measured(cell).collect();
     let rates: Vec<f64> = measured.iter().filter_map(|m| m.requests_per_second).collect();
     let least = rates.iter().copied().reduce(f64::min)?;
     let most = rates.iter().copied().reduce(f64::max)?;
@@ -134,12 +139,11 @@ fn rated(sheet: &Sheet<'_>, cell: &CellRecord, rate: Option<f64>) -> Shown {
 }
 
 /// `nginx 1 x 1, rounds 2, 3: FAIL: …`, equal reasons together.
-fn why_missing(name: &str, cell: &CellRecord) -> Vec<String> {
+fn why_missing(name: &str, cell: &CellRecord, lost: &[(&RoundRecord, Verdict, String)]) -> Vec<String> {
     let mut found: Vec<(&'static str, &str, Vec<String>)> = Vec::new();
-    for round in cell.rounds.iter().filter(|round| measured(round).is_none()) {
-        let Some(shows) = blank(verdict(round.status)) else { continue };
-        let reason = round.reason.as_deref().unwrap_or("no measurement");
-        match found.iter_mut().find(|(s, r, _)| *s == shows && *r == reason) {
+    for (round, verdict, reason) in lost {
+        let Some(shows) = blank(*verdict) else { continue };
+        match found.iter_mut().find(|(s, r, _)| *s == shows && r == reason) {
             Some((.., rounds)) => rounds.push(round.round.to_string()),
             None => found.push((shows, reason, vec![round.round.to_string()])),
         }
@@ -149,22 +153,6 @@ fn why_missing(name: &str, cell: &CellRecord) -> Vec<String> {
         format!("{name} {}, round{s} {}: {shows}: {reason}", users(cell), rounds.join(", "))
     };
     found.into_iter().map(line).collect()
-}
-
-/// What a round was measured with, if it counts.
-fn measured(round: &RoundRecord) -> Option<&Measurement> {
-    round.measurement.as_ref().filter(|_| round.status == CellStatus::Measured)
-}
-
-/// How the outcome of a round is shown: as a cell with that outcome alone.
-fn verdict(status: CellStatus) -> Verdict {
-    match status {
-        CellStatus::Measured => Verdict::Valid,
-        CellStatus::Failed => Verdict::Failed,
-        CellStatus::WrongProtocol => Verdict::WrongProtocol,
-        CellStatus::Interrupted | CellStatus::Pending => Verdict::Interrupted,
-        CellStatus::Absent => Verdict::Absent,
-    }
 }
 
 fn users(cell: &CellRecord) -> String {

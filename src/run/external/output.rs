@@ -14,11 +14,10 @@ use crate::scenario::{GeneratorSpec, LatencyUnit, OutputSpec};
 /// The figures in what a generator printed; those that are not there are `None`, and all that is not a
 /// figure is left empty.
 pub(super) fn read(spec: &GeneratorSpec, text: &str) -> ExternalRun {
-    let json = || json(text).unwrap_or_default();
     match (spec.kind, &spec.output) {
-        (GeneratorKind::Builtin, _) => builtin(&json()),
-        (GeneratorKind::Shb, _) => shb(&json()),
-        (GeneratorKind::Oha, _) => oha(&json()),
+        (GeneratorKind::Builtin, _) => json(text, builtin),
+        (GeneratorKind::Shb, _) => json(text, shb),
+        (GeneratorKind::Oha, _) => json(text, oha),
         (GeneratorKind::Wrk, _) => wrk(text),
         (GeneratorKind::H2load, _) => h2load(text),
         (GeneratorKind::Command, Some(output)) => by_patterns(output, text),
@@ -26,9 +25,21 @@ pub(super) fn read(spec: &GeneratorSpec, text: &str) -> ExternalRun {
     }
 }
 
-/// A number as people and programs write it: `12345`, `12,345.6`, `1e3`.
+/// A number as people and programs write it: `12345`, `12,345.6`, `1e3`. What parts its digits stands between groups
+/// of three; `1,5` is no number, for who wrote it may have meant 1.5.
 pub(crate) fn number(text: &str) -> Option<f64> {
-    let plain: String = text.chars().filter(|c| !matches!(c, ',' | '_' | ' ')).collect();
+    let text = text.trim();
+    let (whole, rest) = text.split_at(text.find(['.', 'e', 'E']).unwrap_or(text.len()));
+    let digits = |group: &str, most: usize| {
+        (1..=most).contains(&group.len()) && group.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    if let Some((first, others)) = whole.split_once(SEPARATORS) {
+        let others_fit = others.split(SEPARATORS).all(|group| group.len() == 3 && digits(group, 3));
+        if !digits(first.trim_start_matches(['-', '+']), 3) || !others_fit {
+            return None;
+        }
+    }
+    let plain = whole.replace(SEPARATORS, "") + rest;
     plain.parse().ok().filter(|number: &f64| number.is_finite())
 }
 
@@ -49,10 +60,14 @@ fn nothing() -> ExternalRun {
     }
 }
 
-/// The first JSON object of a text that may have other lines around it.
-fn json(text: &str) -> Option<Value> {
-    let start = text.find('{')?;
-    serde_json::Deserializer::from_str(&text[start..]).into_iter().next()?.ok()
+/// Reads the first JSON object that has a count of ok responses, in a text with other lines around it, some of which
+/// may begin like JSON or be some.
+fn json(text: &str, read: fn(&Value) -> ExternalRun) -> ExternalRun {
+    let starts = text.match_indices('{').map(|(at, _)| at);
+    let starts = starts.filter(|at| *at == 0 || text[..*at].ends_with(['\n', '\r']));
+    let objects =
+        starts.filter_map(|at| serde_json::Deserializer::from_str(&text[at..]).into_iter().next()?.ok());
+    objects.map(|object| read(&object)).find(|run| run.ok.is_some()).unwrap_or_else(nothing)
 }
 
 fn builtin(json: &Value) -> ExternalRun {
@@ -241,6 +256,9 @@ fn micros(text: &str, unit: LatencyUnit) -> Option<f64> {
     number(&text[..end]).map(|number| number * scale)
 }
 
+/// What parts the digits of large numbers.
+const SEPARATORS: [char; 3] = [',', '_', ' '];
+
 /// How `oha` names what was under way when the time was over.
 const OHA_UNFINISHED: &str = "aborted due to deadline";
 
@@ -414,6 +432,24 @@ mod tests {
         assert_eq!(run.latency_us.is_empty(), latencies.is_empty(), "{kind:?}: {run:?}");
     }
 
+    /// Neither a line of a log that begins like JSON, nor one that is some, hides what stands below it.
+    #[test]
+    fn json_is_found_among_lines_that_look_like_it() {
+        let report = include_str!("../../../tests/data/generators/oha-h2.txt");
+        let spec = spec(GeneratorKind::Oha, None);
+        let alone = read(&spec, report);
+        assert_eq!(alone.ok, Some(52_939));
+        for before in [
+            "warning: {connections} are few\n",
+            "{connections} are few\n",
+            "{\"level\": \"info\", \"text\": \"begun\"}\n",
+            "{\"level\": \n",
+            "progress 10 %\rprogress 100 %\r",
+        ] {
+            assert_eq!(read(&spec, &format!("{before}{report}{{\"level\": \"info\"}}\n")), alone, "{before}");
+        }
+    }
+
     /// The columns are found by their names.
     #[test]
     fn h2load_may_have_more_columns() {
@@ -432,6 +468,16 @@ mod tests {
             ("12", Some(12.0)),
             ("1,234.5", Some(1234.5)),
             ("1e3", Some(1000.0)),
+            (" 12,345,678 ", Some(12_345_678.0)),
+            ("-1_000.5", Some(-1000.5)),
+            ("12 345", Some(12_345.0)),
+            ("1,5", None),
+            ("1,50", None),
+            ("1,2345", None),
+            ("1234,567", None),
+            (",123", None),
+            ("1.5,6", None),
+            ("12,345.678,9", None),
             ("-", None),
             ("", None),
             ("inf", None),

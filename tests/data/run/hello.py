@@ -1,7 +1,8 @@
 """An HTTP/1.1 server for tests of `bench run`: answers every request with `hi`.
 
-Usage: hello.py PORT TLS_PORT CERT KEY [die-after=N] [encode=HOW]
-With die-after, the process ends with status 7 once it has answered N requests. With encode, a request that accepts
+Usage: hello.py PORT TLS_PORT CERT KEY [die-after=N] [wrong-after=N] [encode=HOW]
+With die-after, the process ends with status 7 once it has answered N requests; with wrong-after, it answers `ho` from then
+on. With encode, a request that accepts
 gzip gets it: `well`; with another body inside (`wrong`); in other bytes each time (`varying`), or in others from the
 tenth answer on, every second time (`drifting`); of 65 MiB (`bomb`); or under the name of a coding that nobody knows (`unknown`).
 """
@@ -17,6 +18,7 @@ RESPONSE = b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nhi\n"
 port, tls_port, cert, key = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4]
 options = dict(word.split("=", 1) for word in sys.argv[5:])
 die_after = int(options.get("die-after", 0))
+wrong_after = int(options.get("wrong-after", 0))
 encode = options.get("encode")
 bodies = {"wrong": b"ho\n", "bomb": bytes(65 << 20)}
 answered = 0
@@ -33,6 +35,8 @@ once = encoded() if encode else RESPONSE
 
 
 def response(request):
+    if wrong_after and answered > wrong_after:
+        return RESPONSE.replace(b"hi", b"ho")
     if not encode or b"accept-encoding: gzip" not in request.lower():
         return RESPONSE
     changed = encode == "varying" or (encode == "drifting" and answered >= 10 and answered % 2 == 0)
