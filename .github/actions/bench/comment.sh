@@ -16,9 +16,13 @@ trap 'rm -f "$body"' EXIT
     cat "$TEXT"
 } >"$body"
 
-# What people write is left alone, also when they quote the marker.
+# What others write is left alone, also when they quote the marker. A token of a workflow has no user to ask for.
+MARKER=$marker
+LOGIN=$(gh api user --jq .login 2>/dev/null || true)
+export MARKER LOGIN
 mine=$(gh api --paginate "$comments/$NUMBER/comments" \
-    --jq ".[] | select(.user.type == \"Bot\") | select(.body | startswith(\"$marker\")) | .id")
+    --jq '.[] | select(if env.LOGIN == "" then .user.type == "Bot" else .user.login == env.LOGIN end)
+              | select(.body | startswith(env.MARKER)) | .id')
 if [[ -n $mine ]]; then
     gh api --silent --method PATCH "$comments/comments/${mine%%$'\n'*}" --field "body=@$body"
 else

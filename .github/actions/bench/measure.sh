@@ -4,8 +4,8 @@
 # SCENARIO  the scenario file of run and ab
 # SERVER    names of servers, separated by blanks: run measures only those, ab compares the one
 # CONTROL   the server of ab that stays as it is
-# BASE      what ab and diff compare with: a revision; of diff also a file or folder. Empty: the commit that a pull
-#           request left its base branch at; outside of one, for diff, HEAD
+# BASE      what ab and diff compare with: a revision; of diff also a file or folder. Empty: of a pull request the newest
+#           commit of its base branch that is in what is checked out; outside of one, for diff, HEAD
 # OPTION    further options, separated by blanks
 # FAIL_ON   the change for the worse that fails, such as 5%
 # REPORTS   what diff compares with BASE
@@ -17,6 +17,8 @@ set -euo pipefail
 
 # A step's summary may have 1 MiB.
 SUMMARY_BYTES=$((1 << 20))
+# A comment may have 65 536 characters, and is put below a line of its own.
+COMMENT_CHARACTERS=65000
 
 fail() {
     echo "::error::$1" >&2
@@ -29,7 +31,7 @@ base() {
         echo "$BASE"
     elif [[ -n ${GITHUB_BASE_REF:-} ]]; then
         git merge-base HEAD "origin/$GITHUB_BASE_REF" ||
-            fail "where this branch left $GITHUB_BASE_REF is not known here; give actions/checkout 'fetch-depth: 0'"
+            fail "what this shares with $GITHUB_BASE_REF is not known here; give actions/checkout 'fetch-depth: 0'"
     elif [[ $MODE == diff ]]; then
         echo HEAD
     else
@@ -38,11 +40,13 @@ base() {
 }
 
 mkdir -p "$OUT"
-read -ra servers <<<"$SERVER"
-read -ra options <<<"$OPTION"
+# Blanks part the words, and so do ends of lines.
+read -rd '' -a servers <<<"$SERVER" || true
+read -rd '' -a options <<<"$OPTION" || true
 servers=("${servers[@]/#/--server=}")
 text=$OUT/$MODE.md
-compared=(--limit "$LIMIT" --whole "among the artefacts of this run")
+whole=$OUT/$MODE-whole.md
+compared=(--limit "$LIMIT" --save "$whole" --whole "${whole##*/}, among the artefacts of this run")
 [[ -z $FAIL_ON ]] || compared+=(--fail-on "$FAIL_ON")
 
 code=0
@@ -51,7 +55,13 @@ run)
     folder=$OUT/$(basename "$SCENARIO" .toml)
     bench run "$SCENARIO" --out "$folder" "${servers[@]}" "${options[@]}" || code=$?
     rendered=("$folder"/*.md)
-    text=${rendered[0]}
+    if [[ -e ${rendered[0]} ]]; then
+        # Pictures are files beside the report, which neither a summary nor a comment has.
+        sed '/^<picture>$/,/^<\/picture>$/d' "${rendered[0]}" >"$text"
+        if [[ $LIMIT == comment ]] && (($(wc -m <"$text") >= COMMENT_CHARACTERS)); then
+            echo "The report is too long for a comment; it is among the artefacts of this run." >"$text"
+        fi
+    fi
     ;;
 ab)
     revision=$(base)

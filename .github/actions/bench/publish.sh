@@ -60,8 +60,7 @@ compare() {
     fi
     changes=$(mktemp)
     # Where the machine was another, or the settings, the figures are of interest all the same; there are no verdicts then.
-    bench diff HEAD "$REPORTS" --reports "$REPORTS" --force --limit summary \
-        --whole "among the artefacts of this run" >"$changes" || code=$?
+    bench diff HEAD "$REPORTS" --reports "$REPORTS" --force --limit summary >"$changes" || code=$?
     cat "$changes" >>"$GITHUB_STEP_SUMMARY"
     rm "$changes"
     if ((code > 1)); then
