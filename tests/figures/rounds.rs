@@ -255,8 +255,8 @@ pub(crate) fn command_us(round: &Value) -> Option<f64> {
 /// Digits in groups of three, as sentences of reports have them.
 fn spaced(number: u64) -> String {
     let digits = number.to_string();
-    let group = |(at, digit)| {
-        if at > 0 && (digits.len() - at) % 3 == 0 { format!(" {digit}") } else { format!("{digit}") }
+    let group = |(at, digit): (usize, char)| {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) { format!(" {digit}") } else { format!("{digit}") }
     };
     digits.chars().enumerate().map(group).collect()
 }
