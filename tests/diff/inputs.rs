@@ -165,9 +165,9 @@ fn a_repository_that_a_hook_names_is_not_the_one_asked() {
 fn results_without_servers_or_sections_are_compared_too() {
     let folder = Folder::with(&[("a.json", &build::empty()), ("b.json", &build::empty())]);
     for format in ["text", "md", "json"] {
-        folder.diff(&["a.json", "b.json", "--format", format, "--fail-on", "5%"]).assert().code(0);
+        folder.diff(&["a.json", "b.json", "--format", format, "--fail-on", "5%"]).assert().code(2);
     }
     let some = Folder::with(&[("a.json", &build::empty()), ("b.json", &run(1.0))]);
-    some.diff(&["a.json", "b.json", "--fail-on", "5%"]).assert().code(0).stdout(contains("New (6)"));
+    some.diff(&["a.json", "b.json", "--fail-on", "5%"]).assert().code(2).stdout(contains("New (6)"));
     some.diff(&["b.json", "a.json", "--fail-on", "5%"]).assert().code(1);
 }

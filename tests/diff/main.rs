@@ -187,7 +187,8 @@ fn identical_inputs_are_the_same() {
     }
 }
 
-/// Case (f): a base of an older format is read; its missing facts are no difference.
+/// Case (f): a base of an older format is read; its missing facts are no difference. That some of the fixtures are of
+/// several machines is.
 #[test]
 fn older_formats_are_read() {
     let data = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data");
@@ -201,7 +202,7 @@ fn older_formats_are_read() {
         let text = std::fs::read_to_string(&old).expect("a fixture of each format");
         let read = store::parse(&text).expect("it can be read");
         folder.write("new.json", &Results { format: version::FORMAT.into(), ..read });
-        folder.diff(&[&old, "new.json", "--fail-on", "5%"]).assert().code(0);
+        folder.diff(&[&old, "new.json", "--force"]).assert().code(0);
     }
 }
 
