@@ -226,6 +226,7 @@ while (($# > 0)); do
     --method) method=$2; shift 2 ;;
     --jq) filter=$2; shift 2 ;;
     --field) body=${2#body=@}; shift 2 ;;
+    --raw-field) method=POST query=${2#query=}; shift 2 ;;
     *) path=$1; shift ;;
     esac
 done
@@ -234,8 +235,13 @@ GET:repos/someone/project/issues/7/comments)
     jq -r "$filter" "$COMMENTS"
     exit
     ;;
+POST:graphql)
+    [[ $query == "{viewer{login}}" ]]
+    jq -nr '{data: {viewer: {login: "github-actions"}}}'" | $filter"
+    exit
+    ;;
 POST:repos/someone/project/issues/7/comments)
-    edit='. + [{id: (length + 1), user: {type: "Bot"}, body: $body}]'
+    edit='. + [{id: (length + 1), user: {type: "Bot", login: "github-actions[bot]"}, body: $body}]'
     ;;
 PATCH:repos/someone/project/issues/comments/*)
     edit="map(if .id == ${path##*/} then .body = \$body else . end)"

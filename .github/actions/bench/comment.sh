@@ -16,12 +16,13 @@ trap 'rm -f "$body"' EXIT
     cat "$TEXT"
 } >"$body"
 
-# What others write is left alone, also when they quote the marker. A token of a workflow has no user to ask for.
+# What others write is left alone, also when they quote the marker. Whose the token is, GraphQL tells of every kind of
+# token; that of a workflow has no user to ask REST for. An app's comments have `[bot]` behind its name.
 MARKER=$marker
-LOGIN=$(gh api user --jq .login 2>/dev/null || true)
+LOGIN=$(gh api graphql --raw-field 'query={viewer{login}}' --jq .data.viewer.login)
 export MARKER LOGIN
 mine=$(gh api --paginate "$comments/$NUMBER/comments" \
-    --jq '.[] | select(if env.LOGIN == "" then .user.type == "Bot" else .user.login == env.LOGIN end)
+    --jq '.[] | select(.user.login == env.LOGIN or .user.login == env.LOGIN + "[bot]")
               | select(.body | startswith(env.MARKER)) | .id')
 if [[ -n $mine ]]; then
     gh api --silent --method PATCH "$comments/comments/${mine%%$'\n'*}" --field "body=@$body"
