@@ -50,8 +50,8 @@ pub struct Args {
     revision: String,
 
     /// Only the newest so many commits
-    #[arg(long, value_name = "N", default_value_t = 50)]
-    last: usize,
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
+    last: u32,
 
     /// Also draw it: an SVG picture of at most 8 cells, lines broken where the conditions changed
     #[arg(long, value_name = "FILE")]
@@ -115,7 +115,7 @@ fn history(args: &Args) -> Result<History, String> {
             args.revision
         ));
     }
-    commits.truncate(args.last.max(1));
+    commits.truncate(args.last as usize);
     let filter = |all: bool| match all {
         true => Filter::default(),
         false => {

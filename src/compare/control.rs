@@ -55,6 +55,7 @@ mod tests {
             confidence: Some(0.95),
             p: Some(0.01),
             rounds: (10, 10),
+            step: 0.0,
             verdict: *verdict,
             judged: *verdict != Verdict::CannotTell,
             reason: (*verdict == Verdict::CannotTell).then(|| "too few rounds".into()),

@@ -46,8 +46,12 @@ impl Limits {
         for part in texts.iter().flat_map(|text| text.as_ref().split(',')) {
             match part.split_once('=') {
                 Some((metric, share)) => {
-                    named.insert(metric.trim().parse::<Metric>()?, parse_percent(share)?);
+                    let metric = metric.trim().parse::<Metric>()?;
+                    if named.insert(metric, parse_percent(share)?).is_some() {
+                        return Err(format!("two limits for {}; give one", metric.name()));
+                    }
                 }
+                None if every.is_some() => return Err("two limits for every figure; give one".into()),
                 None => every = Some(parse_percent(part)?),
             }
         }
@@ -126,6 +130,8 @@ mod tests {
             ("5", "write it like `5%`"),
             ("p95=5%", "no metric `p95`; there are rate, p50, p99, cpu"),
             ("rate=", "no percentage"),
+            ("rate=5%,rate=3%", "two limits for rate; give one"),
+            ("5%,3%", "two limits for every figure"),
             ("", "no percentage"),
         ] {
             let error = limits(&[text]).unwrap_err();

@@ -107,8 +107,17 @@ fn change(metric: Metric, pair: &Pair, design: Design, options: &Options) -> Opt
         rounds: (base.len(), head.len()),
         verdict: Verdict::CannotTell,
         judged: false,
+        step: step(metric, pair),
         reason: untestable(metric, pair, &base, &head),
     })
+}
+
+/// The coarser of the steps in which both sides count, of a middle round each.
+fn step(metric: Metric, pair: &Pair) -> f64 {
+    let of = |side: &[RoundFigures]| {
+        median(&side.iter().map(|round| metric.step(round)).collect::<Vec<_>>()).unwrap_or(0.0)
+    };
+    of(&pair.base.rounds).max(of(&pair.head.rounds))
 }
 
 fn values(metric: Metric, rounds: &[RoundFigures]) -> Vec<f64> {
@@ -142,6 +151,14 @@ fn untestable(metric: Metric, pair: &Pair, base: &[f64], head: &[f64]) -> Option
     if base.len() < 2 || head.len() < 2 {
         return Some("one round says nothing about noise".into());
     }
+    let step = step(metric, pair);
+    if step > COARSEST_STEP {
+        let what = if metric == Metric::Cpu { "10 ms ticks of CPU time" } else { "requests" };
+        return Some(format!(
+            "too few {what} in a window: one is {:.0} %; longer windows can tell",
+            step * 100.0
+        ));
+    }
     if base.len().max(head.len()) > MOST_ROUNDS {
         return Some(format!("more than {MOST_ROUNDS} rounds, the most that a scenario can have"));
     }
@@ -168,7 +185,11 @@ fn decide(change: &mut Change, threshold: f64, tested: usize, design: Design, op
     let within = low >= -options.margin && high <= options.margin;
     // Two one-sided tests at the level are an interval of twice the level (Schuirmann 1987).
     let sure = change.confidence.is_some_and(|confidence| confidence >= 1.0 - 2.0 * options.level - 1e-9);
-    if within && sure {
+    if within && sure && change.step > options.margin {
+        change.judged = false;
+        change.reason =
+            Some(format!("counted in steps of {:.1} %; longer windows can tell", change.step * 100.0));
+    } else if within && sure {
         change.verdict = Verdict::Same;
     } else if p <= threshold && by != 0.0 {
         let better = (by > 0.0) == change.metric.more_is_better();
@@ -219,6 +240,9 @@ fn benjamini_hochberg(probabilities: &[f64], level: f64) -> f64 {
     sorted.iter().enumerate().rev().find(counts).map_or(-1.0, |(_, p)| *p)
 }
 
+/// A figure of which the smallest step is larger than this is not tested.
+const COARSEST_STEP: f64 = 0.1;
+
 /// Rounds a scenario can have.
 const MOST_ROUNDS: usize = 1000;
 
@@ -256,6 +280,8 @@ mod tests {
             p50_us: None,
             p99_us: None,
             server_cpu_us_per_request: None,
+            ok: Some(1_000_000),
+            server_cpu_us: Some(10_000_000),
         };
         (1..).zip(rates).map(of).collect()
     }
@@ -436,6 +462,24 @@ mod tests {
         lost.head.rounds.drain(..3);
         let change = only(lost, Design::Turns);
         assert!((change.change.unwrap() + 0.1).abs() < 1e-9, "{change:?}");
+    }
+
+    /// A clock of 10 ms ticks, and whole requests: what both sides count alike need not be alike.
+    #[test]
+    fn what_is_counted_in_coarse_steps_is_not_the_same() {
+        let of = |ok: u64| {
+            let mut alike =
+                pair(&[100.0, 101.0, 99.0, 100.5, 99.5, 100.2], &[100.1, 101.1, 99.1, 100.6, 99.6, 100.3]);
+            alike.head.rounds.iter_mut().for_each(|round| round.ok = Some(ok));
+            let change = only(alike, Design::TwoRuns);
+            (change.verdict, change.judged, change.reason)
+        };
+        assert_eq!(of(1_000), (Verdict::Same, true, None));
+        let (verdict, judged, reason) = of(20);
+        assert_eq!((verdict, judged), (Verdict::CannotTell, false));
+        assert_eq!(reason.as_deref(), Some("counted in steps of 5.0 %; longer windows can tell"));
+        let (_, judged, reason) = of(6);
+        assert!(!judged && reason.is_some_and(|r| r.contains("too few requests in a window: one is 17 %")));
     }
 
     #[test]

@@ -203,6 +203,8 @@ pub struct Change {
     pub rounds: (usize, usize),
     /// What can be said.
     pub verdict: Verdict,
+    /// The smallest step it can move in, as a share: one request, or one tick of CPU time.
+    pub step: f64,
     /// True when a change would have been called, had it been large enough.
     pub judged: bool,
     /// Why nothing can; `null` for the other verdicts.

@@ -164,6 +164,8 @@ fn ratios(rounds: &[RoundFigures], control: &[RoundFigures]) -> Vec<RoundFigures
                 round.server_cpu_us_per_request,
                 control.server_cpu_us_per_request,
             ),
+            ok: round.ok,
+            server_cpu_us: round.server_cpu_us,
         })
     };
     rounds.iter().filter_map(of).collect()
@@ -193,6 +195,17 @@ fn marks(results: &Results, cell: &CellRecord) -> Vec<String> {
 pub(super) const GATE_FAILED: &str = "gate failed";
 
 impl Metric {
+    /// The smallest step in which this figure of a round can move, as a share of it: one request of its rate, one
+    /// tick of its CPU time. A latency has none to speak of.
+    pub(super) fn step(self, round: &RoundFigures) -> f64 {
+        let share = |of: Option<u64>, step: u64| of.map_or(0.0, |of| step as f64 / of.max(1) as f64);
+        match self {
+            Self::Rate => share(round.ok, 1),
+            Self::Cpu => share(round.server_cpu_us, stats::TICK_US),
+            Self::P50 | Self::P99 => 0.0,
+        }
+    }
+
     /// This figure of a round, where it is a positive number, which alone can be compared by its ratio.
     pub(super) fn of(self, round: &RoundFigures) -> Option<f64> {
         let value = match self {

@@ -118,10 +118,18 @@ pub struct RoundFigures {
     pub p99_us: Option<f64>,
     /// Server CPU per ok response in µs.
     pub server_cpu_us_per_request: Option<f64>,
+    /// Ok responses that the rate was counted from.
+    pub ok: Option<u64>,
+    /// Server CPU that was read, in µs; it comes in ticks of [`TICK_US`].
+    pub server_cpu_us: Option<u64>,
 }
+
+/// A tick of the clock that process times are counted in, in µs (`CLK_TCK` is 100, see proc_pid_stat(5)).
+pub const TICK_US: u64 = 10_000;
 
 /// The figures of the rounds that the summary of a cell is taken from, in order.
 pub fn of_rounds(cell: &CellRecord) -> Vec<RoundFigures> {
+    let used = |sample: &ServerSample| sample.cpu_user_us.saturating_add(sample.cpu_system_us);
     let figures = |of: &Measured<'_>| {
         let latency = of.measurement.latency_us.as_ref();
         let percentile = |p| latency.and_then(|latency| histogram::percentile(latency, p).ok());
@@ -131,6 +139,8 @@ pub fn of_rounds(cell: &CellRecord) -> Vec<RoundFigures> {
             p50_us: percentile(50.0),
             p99_us: percentile(99.0),
             server_cpu_us_per_request: of.round.server.as_ref().and_then(|s| s.cpu_us_per_request),
+            ok: Some(of.measurement.requests.ok),
+            server_cpu_us: of.round.server.as_ref().map(used),
         }
     };
     let told = |(round, run): &(&RoundRecord, &ExternalRun)| {
@@ -141,6 +151,8 @@ pub fn of_rounds(cell: &CellRecord) -> Vec<RoundFigures> {
             p50_us: percentile(50.0),
             p99_us: percentile(99.0),
             server_cpu_us_per_request: round.server.as_ref().and_then(|s| s.cpu_us_per_request),
+            ok: run.ok,
+            server_cpu_us: round.server.as_ref().map(used),
         }
     };
     let measured = verdict::usable_rounds(cell);

@@ -110,9 +110,8 @@ fn the_picture_is_broken_where_the_conditions_changed() {
 #[test]
 fn commits_are_bounded_by_revision_and_number() {
     let folder = repository();
-    for (args, count) in
-        [(&[][..], 7), (&["--last", "2"], 2), (&["--revision", "HEAD~2"], 5), (&["--last", "0"], 1)]
-    {
+    history(&folder, &["--last", "0"]).assert().code(2).stderr(contains("--last"));
+    for (args, count) in [(&[][..], 7), (&["--last", "2"], 2), (&["--revision", "HEAD~2"], 5)] {
         let args = [&["--server", "go", "--format", "json"], args].concat();
         let assert = history(&folder, &args).assert().code(0);
         let json = json(&assert.get_output().stdout);

@@ -4,6 +4,7 @@ use bench::results::Phase;
 
 use crate::common::answer::Answer;
 use crate::common::books::{all_ok, pattern, upload};
+use crate::common::h3::H3;
 use crate::common::h3::endpoint::Options;
 use crate::common::h3::wire::{self, reserved};
 use crate::common::{Scripted, base64, errors, finish, hpack};
@@ -236,9 +237,10 @@ fn a_stopped_request_is_answered_all_the_same() {
             while let Some(asked) = h3.head() {
                 h3.stop(asked.stream, code);
                 stopped += 1;
-                assert!(h3.settle());
-                // It is answered with a reset (RFC 9000 §3.5), which a probe timeout sends once more.
-                assert!(h3.quic.stats().frame_rx.reset_stream >= stopped);
+                // It is answered with a reset (RFC 9000 §3.5), which a probe timeout sends once more. A task of its own
+                // stops the stream, so that more may have been said and seen before it is.
+                let reset = |h3: &mut H3| h3.quic.stats().frame_rx.reset_stream >= stopped;
+                assert!((0..10_000).any(|_| !h3.settle() || reset(h3)) && reset(h3), "it is never reset");
                 h3.respond(&asked, &Answer::hello());
             }
         });

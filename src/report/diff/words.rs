@@ -191,6 +191,7 @@ mod tests {
             confidence: Some(0.95),
             p: None,
             rounds: (5, 5),
+            step: 0.0,
             judged: true,
             verdict: Verdict::Worse,
             reason: None,
