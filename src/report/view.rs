@@ -293,13 +293,14 @@ fn settings(results: &Results) -> Vec<(String, String)> {
     let kind = |kind| results.sections.iter().any(|section| section.kind == kind);
     let mut rows = Vec::new();
     if kind(SectionKind::ClosedLoop) || results.sections.is_empty() {
-        let what =
-            format!("median of {} x {} closed-loop windows, keep-alive", s.rounds, seconds(s.duration_s));
+        let length = windows(results, SectionKind::ClosedLoop);
+        let what = format!("median of {} x {length} closed-loop windows, keep-alive", s.rounds);
         rows.push(("Throughput and latency", what));
         rows.push(("Cells (C x M)", cells(results, SectionKind::ClosedLoop)));
     }
     if kind(SectionKind::Ratio) {
-        let what = format!("median of {} x {} closed-loop windows", s.rounds, seconds(s.duration_s));
+        let length = windows(results, SectionKind::Ratio);
+        let what = format!("median of {} x {length} closed-loop windows", s.rounds);
         let of = cells(results, SectionKind::Ratio);
         let ratios = results.sections.iter().filter(|section| section.kind == SectionKind::Ratio);
         let udp = ratios.flat_map(|section| &section.cells).any(|cell| cell.protocol.is_quic());
@@ -307,8 +308,8 @@ fn settings(results: &Results) -> Vec<(String, String)> {
         rows.push(("Ratios", format!("{what} over each of two protocols of one {place}; {of}")));
     }
     if kind(SectionKind::Generators) {
-        let what =
-            format!("median of {} x {} runs, each a command of its own", s.rounds, seconds(s.duration_s));
+        let length = windows(results, SectionKind::Generators);
+        let what = format!("median of {} x {length} runs, each a command of its own", s.rounds);
         rows.push(("Generators", format!("{what}; {}", cells(results, SectionKind::Generators))));
     }
     if kind(SectionKind::Setup) {
@@ -320,7 +321,7 @@ fn settings(results: &Results) -> Vec<(String, String)> {
         rows.push(("Handshakes", format!("{what}; {}", handshake_limits(results))));
     }
     rows.extend(quic(results).map(|quic| ("QUIC", quic)));
-    rows.push(("Warm-up", format!("{} before each window, not counted", seconds(s.warmup_s))));
+    rows.push(("Warm-up", format!("{} before each window, not counted", warmups(results))));
     rows.push(("Expected response", escape(&s.expect)));
     rows.push(("TLS certificate", escape(&s.certificate)));
     rows.push(("Core isolation", isolation(s)));
@@ -337,6 +338,38 @@ fn settings(results: &Results) -> Vec<(String, String)> {
         rows.push(("Overridden", list.join("; ")));
     }
     rows.into_iter().map(|(setting, value)| (setting.to_owned(), value)).collect()
+}
+
+/// The lengths of the windows of a kind of section as they were asked for: a section may have its own.
+fn windows(results: &Results, kind: SectionKind) -> String {
+    let rounds = results.sections.iter().filter(|s| s.kind == kind).flat_map(|s| &s.cells);
+    let asked = rounds.flat_map(|cell| &cell.rounds).filter_map(|round| {
+        let own = round.measurement.as_ref().map(|m| (m.window.asked_requests, m.window.asked_s));
+        match own.or_else(|| round.external.as_ref().map(|run| (None, Some(run.asked_s))))? {
+            (Some(requests), _) => Some(format!("{} requests", group_thousands(requests))),
+            (None, asked) => asked.map(seconds),
+        }
+    });
+    either(asked, seconds(results.settings.duration_s))
+}
+
+/// The warm-ups as they were asked for.
+fn warmups(results: &Results) -> String {
+    let rounds = results.sections.iter().flat_map(|s| &s.cells).flat_map(|cell| &cell.rounds);
+    let asked = rounds.filter_map(|round| round.measurement.as_ref()).map(|m| m.window.warmup_s);
+    let asked = asked.map(|warmup| if warmup == 0.0 { "none".into() } else { seconds(warmup) });
+    either(asked, seconds(results.settings.warmup_s))
+}
+
+/// Each text once: `2s or 500ms`; the other one where there is none.
+fn either(texts: impl Iterator<Item = String>, otherwise: String) -> String {
+    let mut each: Vec<String> = Vec::new();
+    for text in texts {
+        if !each.contains(&text) {
+            each.push(text);
+        }
+    }
+    if each.is_empty() { otherwise } else { each.join(" or ") }
 }
 
 /// True when no cell was driven by this tool's own generator by a plan.
