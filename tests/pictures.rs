@@ -300,7 +300,8 @@ fn a_browser_takes_the_page_as_it_is() {
         let path = scratch.path().join(name);
         fs::write(&path, html).unwrap();
         let output = Command::new(browser)
-            .args(["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--dump-dom"])
+            .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"])
+            .args(["--enable-logging=stderr", "--dump-dom"])
             .arg("--host-resolver-rules=MAP * ~NOTFOUND")
             .arg(format!("--user-data-dir={}", scratch.path().join("profile").display()))
             .arg(format!("file://{}", path.display()))
