@@ -94,6 +94,7 @@ fn change(metric: Metric, pair: &Pair, design: Design, options: &Options) -> Opt
             Some(rank::signed_test(&quotients.collect::<Vec<_>>(), options.level))
         }
     };
+    let step = step(metric, pair);
     // Without a test the quotient of what is shown is all there is.
     let quotient = old.zip(new).map(|(old, new)| new / old - 1.0);
     Some(Change {
@@ -107,8 +108,8 @@ fn change(metric: Metric, pair: &Pair, design: Design, options: &Options) -> Opt
         rounds: (base.len(), head.len()),
         verdict: Verdict::CannotTell,
         judged: false,
-        step: step(metric, pair),
-        reason: untestable(metric, pair, &base, &head),
+        step,
+        reason: untestable(metric, pair, &base, &head, step),
     })
 }
 
@@ -136,7 +137,7 @@ fn in_turns(metric: Metric, base: &[RoundFigures], head: &[RoundFigures]) -> (Ve
 }
 
 /// Why there can be no verdict, whatever the figures.
-fn untestable(metric: Metric, pair: &Pair, base: &[f64], head: &[f64]) -> Option<String> {
+fn untestable(metric: Metric, pair: &Pair, base: &[f64], head: &[f64], step: f64) -> Option<String> {
     let marks = |side: &str, marks: &[String]| {
         (!marks.is_empty()).then(|| format!("{side} is marked: {}", marks.join(", ")))
     };
@@ -151,7 +152,6 @@ fn untestable(metric: Metric, pair: &Pair, base: &[f64], head: &[f64]) -> Option
     if base.len() < 2 || head.len() < 2 {
         return Some("one round says nothing about noise".into());
     }
-    let step = step(metric, pair);
     if step > COARSEST_STEP {
         let what = if metric == Metric::Cpu { "10 ms ticks of CPU time" } else { "requests" };
         return Some(format!(

@@ -5,6 +5,8 @@
 //! They ask nothing of the shape of the noise, so that one round a neighbour disturbed weighs no more than
 //! any other. Their distributions are exact, with ties, up to [`EXACT_UP_TO`] values.
 
+use crate::results::stats::median;
+
 /// What a test says of a shift.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Shift {
@@ -33,7 +35,12 @@ pub(super) fn sum_test(base: &[f64], head: &[f64], level: f64) -> Shift {
     let mut differences: Vec<f64> = head.iter().flat_map(|y| base.iter().map(move |x| y - x)).collect();
     differences.sort_by(f64::total_cmp);
     let (interval, confidence) = cut(&differences, level, |below| pairs.at_most(least + 2 * below));
-    Shift { p: distribution.two_sided(observed), estimate: middle(&differences), interval, confidence }
+    Shift {
+        p: distribution.two_sided(observed),
+        estimate: median(&differences).unwrap_or_default(),
+        interval,
+        confidence,
+    }
 }
 
 /// How far pairs lie above zero: `differences`, head less base of each pair, not empty, finite.
@@ -52,7 +59,12 @@ pub(super) fn signed_test(differences: &[f64], level: f64) -> Shift {
     }
     averages.sort_by(f64::total_cmp);
     let (interval, confidence) = cut(&averages, level, |below| plain.at_most(2 * below));
-    Shift { p: distribution.two_sided(observed), estimate: middle(&averages), interval, confidence }
+    Shift {
+        p: distribution.two_sided(observed),
+        estimate: median(&averages).unwrap_or_default(),
+        interval,
+        confidence,
+    }
 }
 
 /// The smallest two-sided probability that a rank-sum test of `rounds` a side can come to.
@@ -77,12 +89,6 @@ fn cut(sorted: &[f64], level: f64, tail: impl Fn(u64) -> f64) -> ((f64, f64), f6
     let outside = outside.max(1);
     let confidence = 1.0 - 2.0 * tail(outside as u64 - 1);
     ((sorted[outside - 1], sorted[sorted.len() - outside]), confidence.max(0.0))
-}
-
-/// The middle of sorted values, of which there is at least one.
-fn middle(sorted: &[f64]) -> f64 {
-    let half = sorted.len() / 2;
-    if sorted.len() % 2 == 1 { sorted[half] } else { sorted[half - 1] / 2.0 + sorted[half] / 2.0 }
 }
 
 /// Twice the rank of each value, equal values sharing the middle of their ranks; whole numbers.
